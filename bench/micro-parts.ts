@@ -100,6 +100,7 @@ const requestRecord: RequestRecord = {
     lane: 'read',
     client: 'shop',
     tenant: 'shop',
+    tenantId: 'shop',
     payment: hashPaymentId(id).words,
   },
   network: undefined,
@@ -125,7 +126,7 @@ createRequestLogWriter({
   recentRequests,
   liveStats: { recent: () => [] },
   instance: 'an-instance',
-  settings: () => ({ keepFor: 86_400_000, maxStoredPerTenant: 1024 ** 4 }),
+  settings: () => ({ keepFor: 86_400_000, maxStoredPerTenant: 1024 ** 4, selfService: false }),
   tenants: () => 1,
   countNotStored() {},
 });

@@ -22,6 +22,8 @@ const { values } = parseArgs({
     /** Requests per second of all instances together. */
     rate: { type: 'string', default: '50' },
     hours: { type: 'string', default: '24' },
+    /** As `requests.selfService`. */
+    'self-service': { type: 'boolean', default: false },
   },
 });
 const [count, rate, hours] = [Number(values.instances), Number(values.rate), Number(values.hours)];
@@ -34,7 +36,8 @@ await withCleanup(async (life) => {
   await state.open();
   let nowMs = Date.now() - hours * hourMs;
   const now = () => nowMs;
-  const settings = () => ({ keepFor: hours * hourMs, maxStoredPerTenant: 1024 ** 4 });
+  const selfService = values['self-service'];
+  const settings = () => ({ keepFor: hours * hourMs, maxStoredPerTenant: 1024 ** 4, selfService });
 
   let writes = 0;
   const counted: RequestLog = {
@@ -56,11 +59,12 @@ await withCleanup(async (life) => {
         throw new Error(`${records} records were not stored`);
       },
     });
-    const keepFor = () => settings().keepFor;
+    const tenants = { recordedAs: (name: string) => [name], nameOf: (recorded: string) => recorded };
+    const reader = { writer, keepFor: () => settings().keepFor, tenants };
     return {
       writer,
-      search: createRequestSearch({ ...source, writer, keepFor }),
-      history: createRequestHistory({ requestLog: state.requestLog, writer, keepFor, now }),
+      search: createRequestSearch({ ...source, ...reader }),
+      history: createRequestHistory({ requestLog: state.requestLog, ...reader, now }),
       end(record: ReturnType<typeof requestRecord>) {
         recentRequests.onRequestEnd(record);
         liveStats.onRequestEnd(record);
@@ -119,6 +123,11 @@ await withCleanup(async (life) => {
     await measure('X-Request-ID', find({ requestId: wanted.requestId }));
     await measure('payment', find({ payment: wanted.payment }));
     await measure('unknown X-Request-ID', find({ requestId: randomUUID() }));
+    for (const tenant of selfService ? ['merchants', 'tenant-3'] : [])
+      await measure(`look-up by ${tenant}`, async () => {
+        const { requests } = await one.search.findOwn([tenant], wanted.requestId, 50);
+        return requests.length;
+      });
     await measure('tenant', find({ tenant: 'tenant-3' }));
     await measure('error', find({ error: 'CIRCUIT_OPEN' }));
     await measure(
@@ -160,6 +169,7 @@ function sampleRecord(receivedAtMs: number, index: number) {
     lane: 'status',
     client: `client of ${tenant}`,
     tenant,
+    tenantId: tenant,
     payment,
   } as const;
   return requestRecord({ requestId, receivedAtMs, durationMs, request, status: 200 }, [

@@ -159,7 +159,7 @@ function createRequestHandler(
       pipeline: createPipeline(pipelineDependencies),
       networkOf: createNetworkOf(listen.trustedProxies),
       errorPageUrl: listen.errorPageUrl,
-      onRefused: observeRefusal(observer),
+      onRefused: observeRefusal(observer, identities.current),
     }),
     polls: {
       handle: createPollPipeline(pipelineDependencies),

@@ -13,7 +13,12 @@ import { isIncident, type LossSettings } from './idempotency/loss-guard.ts';
 import { createResolve, type Resolve } from './idempotency/resolve.ts';
 import { createStorageBudget } from './idempotency/storage-budget.ts';
 import { createIdentitiesStore, type IdentitiesStore } from './identities/identities-store.ts';
-import { createWithNames, logWithNames, type WithNames } from './identities/recorded-names.ts';
+import {
+  createRecordedTenants,
+  createWithNames,
+  logWithNames,
+  type WithNames,
+} from './identities/recorded-names.ts';
 import { createNotifications, type NotificationServices } from './notifications/create-notifications.ts';
 import { createPeriodicTask, type PeriodicTask } from './periodic-task.ts';
 import { createRequestRecords, type RequestRecords } from './request-log/create-request-records.ts';
@@ -137,6 +142,7 @@ export function createServices(
     instance: instanceId,
     settings: () => currentConfig.value.requests,
     tenants: () => new Set(currentConfig.value.clients.map(({ tenant }) => tenant)).size,
+    tenantNames: createRecordedTenants(identitiesStore),
   });
 
   const holds = createHolds(state);

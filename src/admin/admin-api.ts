@@ -45,7 +45,7 @@ interface AdminApiDependencies extends InDoubtDependencies {
   readonly holdCircuit: HoldCircuit;
   readonly fleet: Pick<Fleet, 'instances'>;
   readonly timeline: Pick<Timeline, 'read'>;
-  readonly requestRecords: { readonly search: RequestSearch; readonly history: RequestHistory };
+  readonly requestRecords: { readonly search: Pick<RequestSearch, 'find'>; readonly history: RequestHistory };
   readonly loss: Pick<LossGuard, 'report' | 'acceptLoss'>;
   readonly events: Pick<EventStream, 'subscribe'>;
   readonly signIn: SignIn['handlers'];

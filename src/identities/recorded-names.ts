@@ -1,5 +1,6 @@
 /** Names for people, in place of the identities that stored records contain. */
 
+import { unidentifiedSuffix } from '../request/identities.ts';
 import type { Log, LogFields } from '../telemetry/log.ts';
 import type { IdentitiesStore } from './identities-store.ts';
 
@@ -23,6 +24,30 @@ export function createWithNames({ known }: Pick<IdentitiesStore, 'known'>): With
       ...(tenant !== undefined && { tenant }),
       ...(environment !== undefined && { environment }),
     };
+  };
+}
+
+/** The tenants in the records of requests: see `recordedTenantOf`. */
+export interface RecordedTenants {
+  /** What records contain for the tenants with this name; if there is none, for those that had it before. */
+  recordedAs(name: string): readonly string[];
+  /** The name in use; of an unknown tenant, what the record contains. */
+  nameOf(recorded: string): string;
+}
+
+export function createRecordedTenants({ known }: Pick<IdentitiesStore, 'known'>): RecordedTenants {
+  return {
+    recordedAs(name) {
+      const tenants = known()?.tenants ?? [];
+      const present = tenants.filter(({ names }) => names[0] === name);
+      const found = present.length > 0 ? present : tenants.filter(({ names }) => names.includes(name));
+      const ids = found.flatMap((tenant) => tenant.ids);
+      return [...(ids.length > 0 ? ids : [name]), `${name}${unidentifiedSuffix}`];
+    },
+    nameOf(recorded) {
+      if (recorded.endsWith(unidentifiedSuffix)) return recorded.slice(0, -unidentifiedSuffix.length);
+      return known()?.tenants.find(({ ids }) => ids.includes(recorded))?.names[0] ?? recorded;
+    },
   };
 }
 

@@ -3,10 +3,9 @@
 import type { RequestLog } from '../state/ports.ts';
 import type { Telemetry } from '../telemetry/create-telemetry.ts';
 import type { RequestSearch } from '../telemetry/request-search.ts';
-import { createRequestSearch } from './find-requests.ts';
+import { createRequestSearch, type TenantNames } from './find-requests.ts';
 import { createRequestHistory, type RequestHistory } from './request-history.ts';
-import { createRequestLogWriter } from './request-log-writer.ts';
-import type { ShareSettings } from './tenant-shares.ts';
+import { createRequestLogWriter, type RecordSettings } from './request-log-writer.ts';
 
 export interface RequestRecords {
   readonly search: RequestSearch;
@@ -20,9 +19,10 @@ interface RequestRecordsDependencies {
   readonly telemetry: Pick<Telemetry, 'recentRequests' | 'liveStats' | 'metrics'>;
   /** The name of this instance; new after every start. */
   readonly instance: string;
-  readonly settings: () => ShareSettings;
+  readonly settings: () => RecordSettings;
   /** How many tenants there are. */
   readonly tenants: () => number;
+  readonly tenantNames: TenantNames;
 }
 
 export function createRequestRecords({
@@ -31,16 +31,17 @@ export function createRequestRecords({
   instance,
   settings,
   tenants,
+  tenantNames,
 }: RequestRecordsDependencies): RequestRecords {
   const { recentRequests, liveStats, metrics } = telemetry;
   const countNotStored = (records: number) =>
     metrics.increment('penstock_request_records_not_stored_total', {}, records);
   const source = { requestLog, recentRequests, instance };
   const writer = createRequestLogWriter({ ...source, liveStats, settings, tenants, countNotStored });
-  const keepFor = () => settings().keepFor;
+  const reader = { writer, keepFor: () => settings().keepFor, tenants: tenantNames };
   return {
-    search: createRequestSearch({ ...source, writer, keepFor }),
-    history: createRequestHistory({ requestLog, writer, keepFor }),
+    search: createRequestSearch({ ...source, ...reader }),
+    history: createRequestHistory({ requestLog, ...reader }),
     flush: writer.flush,
   };
 }

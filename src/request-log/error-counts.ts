@@ -10,6 +10,7 @@ export interface ErrorCount {
   /** The code of an error that the gateway generated; `null` for an error response of the bank. */
   readonly code: string | null;
   readonly client: string | null;
+  /** As in the records: see `recordedTenantOf`. */
   readonly tenant: string | null;
   readonly operation: string | null;
   readonly environment: string | null;

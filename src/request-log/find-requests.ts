@@ -1,10 +1,15 @@
-/** The search in the stored records of all instances. */
+/** The search in the stored records of all instances. Records contain identities of tenants, results contain their names. */
 
 import { setImmediate } from 'node:timers/promises';
 import { hashPaymentId } from '../request/payment-hash.ts';
 import type { RequestLog } from '../state/ports.ts';
-import { type RecentRequests, reportOf } from '../telemetry/recent-requests.ts';
-import type { RequestQuery, RequestSearch, StoredRequest } from '../telemetry/request-search.ts';
+import { type RecentRequests, type RequestReport, reportOf } from '../telemetry/recent-requests.ts';
+import type {
+  RequestQuery,
+  RequestSearch,
+  SearchResult,
+  StoredRequest,
+} from '../telemetry/request-search.ts';
 import { readBackwards } from './read-backwards.ts';
 import type { RecordHead } from './record-decoder.ts';
 import { counterNames, type RequestLogWriter } from './request-log-writer.ts';
@@ -12,6 +17,7 @@ import {
   anyError,
   fingerprintOfError,
   fingerprintOfId,
+  fingerprintOfOwnId,
   fingerprintOfPayment,
   fingerprintOfTenant,
   isBankError,
@@ -26,8 +32,22 @@ interface SearchDependencies {
   readonly instance: string;
   /** Milliseconds. */
   readonly keepFor: () => number;
+  readonly tenants: TenantNames;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
+}
+
+/** The names of the tenants in records. */
+export interface TenantNames {
+  /** What records contain for the tenants with this name. */
+  recordedAs(name: string): readonly string[];
+  /** @param recorded what a record contains */
+  nameOf(recorded: string): string;
+}
+
+/** As `RequestQuery`, with what records contain for the tenants. */
+interface RecordQuery extends Omit<RequestQuery, 'tenant'> {
+  readonly tenants: readonly string[] | undefined;
 }
 
 /** A search decodes about this many chunks; the caller can continue it. */
@@ -39,27 +59,39 @@ export function createRequestSearch({
   recentRequests,
   instance,
   keepFor,
+  tenants,
   now = Date.now,
 }: SearchDependencies): RequestSearch {
+  const requestOf = (report: RequestReport, instance: string): StoredRequest => ({
+    ...report,
+    tenant: report.tenant === null ? null : tenants.nameOf(report.tenant),
+    instance,
+  });
+
   /** The recent requests of this instance: not all of them are stored. */
-  function addRecent(matches: Matches, query: RequestQuery): void {
+  function addRecent(matches: Matches, query: RecordQuery): void {
     const { requestId, payment } = query;
     if (requestId === undefined || payment !== undefined) return; // reports contain no payment
     for (const { number, report } of recentRequests.find(requestId)) {
       const { tenant, error = '', servedFrom = '', status } = report;
       const receivedAtMs = Date.parse(report.at);
       if (!matchesCommon({ receivedAtMs, tenant: tenant ?? '', error, servedFrom, status }, query)) continue;
-      matches.add({ instance, number, receivedAtMs, isChanged: true, request: { ...report, instance } });
+      const request = requestOf(report, instance);
+      matches.add({ instance, number, receivedAtMs, isChanged: true, request });
     }
   }
 
   /** @returns since when all matching records are found: milliseconds since 1970 */
-  async function addStored(matches: Matches, query: RequestQuery): Promise<number> {
+  async function addStored(
+    matches: Matches,
+    query: RecordQuery,
+    fingerprints: Fingerprints,
+  ): Promise<number> {
     const current = sliceOf(now() + clockMarginMs);
     // A later version of a record may be in a later slice.
     const isById = query.requestId !== undefined || query.payment !== undefined;
     const steps = readBackwards(requestLog, {
-      fingerprints: fingerprintsOf(query),
+      fingerprints,
       fromMs: query.fromMs,
       toMs: query.toMs,
       newestSlice: isById ? current : Math.min(current, sliceOf(query.toMs) + slicesAfter),
@@ -69,7 +101,7 @@ export function createRequestSearch({
     for await (const { records, chunks, readFromMs } of steps) {
       for (const { instance, record } of records) {
         const { number, receivedAtMs, isChanged } = record;
-        const request = { ...reportOf(record), instance };
+        const request = requestOf(reportOf(record), instance);
         matches.add({ instance, number, receivedAtMs, isChanged, request });
       }
       chunksLeft -= chunks;
@@ -80,39 +112,50 @@ export function createRequestSearch({
     return query.fromMs;
   }
 
-  async function countNotStored({ tenant }: RequestQuery, fromMs: number, toMs: number): Promise<number> {
+  async function countNotStored({ tenants }: RecordQuery, fromMs: number, toMs: number): Promise<number> {
     const oldest = sliceOf(fromMs);
     const slices = Array.from({ length: sliceOf(toMs) - oldest + 1 }, (_, index) => oldest + index);
     const counters = await Promise.all(slices.map((slice) => requestLog.readCounters(slice)));
-    const prefix = counterNames.notStored(tenant ?? '');
+    const prefix = counterNames.notStored('');
+    const names = tenants?.map((tenant) => counterNames.notStored(tenant));
     return counters
       .flatMap((each) => [...each])
-      .filter(([name]) => (tenant === undefined ? name.startsWith(prefix) : name === prefix))
+      .filter(([name]) => (names ? names.includes(name) : name.startsWith(prefix)))
       .reduce((sum, [, count]) => sum + count, 0);
   }
 
+  /** @param matches the recent requests; the stored ones are added */
+  async function search(
+    matches: Matches,
+    query: RecordQuery,
+    fingerprints: Fingerprints,
+  ): Promise<SearchResult> {
+    await writer.flush(); // if it fails, the reads fail as well
+    const storedFromMs = await addStored(matches, query, fingerprints);
+    const found = matches.since(storedFromMs);
+    const last = found.length > query.limit ? found[query.limit - 1] : undefined;
+    const searchedFromMs = last?.receivedAtMs ?? storedFromMs;
+    return {
+      requests: requestsOf(found.filter(({ receivedAtMs }) => receivedAtMs >= searchedFromMs)),
+      searchedFromMs,
+      isComplete: !last && storedFromMs <= query.fromMs,
+      notStored: await countNotStored(query, searchedFromMs, query.toMs),
+    };
+  }
+
   return {
-    async find(asked) {
+    async find({ tenant, ...asked }) {
       const nowMs = now();
-      const query = {
+      const query: RecordQuery = {
         ...asked,
+        tenants: tenant === undefined ? undefined : tenants.recordedAs(tenant),
         fromMs: Math.max(asked.fromMs, nowMs - keepFor()),
         toMs: Math.min(asked.toMs, nowMs + clockMarginMs),
       };
       const matches = createMatches();
       addRecent(matches, query);
-      await writer.flush(); // if it fails, the reads fail as well
       try {
-        const storedFromMs = await addStored(matches, query);
-        const found = matches.since(storedFromMs);
-        const last = found.length > query.limit ? found[query.limit - 1] : undefined;
-        const searchedFromMs = last?.receivedAtMs ?? storedFromMs;
-        return {
-          requests: requestsOf(found.filter(({ receivedAtMs }) => receivedAtMs >= searchedFromMs)),
-          searchedFromMs,
-          isComplete: !last && storedFromMs <= query.fromMs,
-          notStored: await countNotStored(query, searchedFromMs, query.toMs),
-        };
+        return await search(matches, query, fingerprintsOf(query));
       } catch (thrown) {
         const recent = matches.since(query.fromMs);
         if (recent.length === 0) throw thrown;
@@ -120,23 +163,40 @@ export function createRequestSearch({
         return { requests: requestsOf(recent), searchedFromMs, isComplete: false, notStored: 0 };
       }
     },
+
+    findOwn(tenantIds, requestId, limit) {
+      const time = { fromMs: now() - keepFor(), toMs: now() + clockMarginMs };
+      const query = { requestId, tenants: tenantIds, limit, ...time };
+      const matches = createMatches();
+      addRecent(matches, query);
+      const id = fingerprintOf(requestId);
+      const ownIds = tenantIds.map((tenant) => fingerprintOfOwnId(id, fingerprintOfTenant(tenant)));
+      return search(matches, query, [ownIds]);
+    },
   };
 }
+
+/** See `BackwardQuery`. */
+type Fingerprints = readonly (readonly number[])[];
 
 /** A request may end, and its record may be stored, in one of so many slices after that in which it was received. */
 const slicesAfter = 2;
 
-function fingerprintsOf({ requestId, payment, tenant, error }: RequestQuery): readonly number[] {
-  const idBytes = Buffer.from(requestId ?? '', 'latin1');
+function fingerprintsOf({ requestId, payment, tenants, error }: RecordQuery): Fingerprints {
   return [
-    ...(requestId === undefined ? [] : [fingerprintOfId(idBytes, 0, idBytes.length)]),
-    ...(payment === undefined ? [] : [fingerprintOfPayment(hashPaymentId(payment).words)]),
-    ...(tenant === undefined ? [] : [fingerprintOfTenant(tenant)]),
-    ...(error === undefined ? [] : [fingerprintOfError(error)]),
+    ...(requestId === undefined ? [] : [[fingerprintOf(requestId)]]),
+    ...(payment === undefined ? [] : [[fingerprintOfPayment(hashPaymentId(payment).words)]]),
+    ...(tenants === undefined ? [] : [tenants.map(fingerprintOfTenant)]),
+    ...(error === undefined ? [] : [[fingerprintOfError(error)]]),
   ];
 }
 
-function filterOf(query: RequestQuery): (record: RecordHead) => boolean {
+function fingerprintOf(requestId: string): number {
+  const idBytes = Buffer.from(requestId, 'latin1');
+  return fingerprintOfId(idBytes, 0, idBytes.length);
+}
+
+function filterOf(query: RecordQuery): (record: RecordHead) => boolean {
   const requestId = query.requestId?.toLowerCase();
   const [high, low] = query.payment === undefined ? [] : hashPaymentId(query.payment).words;
   return (record) =>
@@ -147,10 +207,10 @@ function filterOf(query: RequestQuery): (record: RecordHead) => boolean {
 
 function matchesCommon(
   record: Pick<RecordHead, 'receivedAtMs' | 'tenant' | 'error' | 'servedFrom' | 'status'>,
-  { fromMs, toMs, tenant, error }: RequestQuery,
+  { fromMs, toMs, tenants, error }: RecordQuery,
 ): boolean {
   const isInTime = record.receivedAtMs >= fromMs && record.receivedAtMs < toMs;
-  return isInTime && (tenant === undefined || record.tenant === tenant) && hasError(record, error);
+  return isInTime && (!tenants || tenants.includes(record.tenant)) && hasError(record, error);
 }
 
 function hasError(

@@ -15,8 +15,8 @@ import { bucketOf, timeBucket } from './search-terms.ts';
 import { sliceMs, sliceOf } from './slices.ts';
 
 export interface BackwardQuery {
-  /** Only chunks that contain all of these. */
-  readonly fingerprints: readonly number[];
+  /** Only chunks that contain one of each group. */
+  readonly fingerprints: readonly (readonly number[])[];
   /** Only requests that were received in this time: milliseconds since 1970. */
   readonly fromMs: number;
   readonly toMs: number;
@@ -79,13 +79,25 @@ async function candidatesIn(
 ): Promise<readonly Candidate[]> {
   const [times, ...sets] = await Promise.all([
     log.readIndex(slice, timeBucket),
-    ...fingerprints.map(async (each) => positionsOf(await log.readIndex(slice, bucketOf(each)), each)),
+    ...fingerprints.map((group) => positionsOfAny(log, slice, group)),
   ]);
   return [...fingerprintsByPosition(times)]
     .filter(([position]) => sets.every((set) => set.has(position)))
     .filter(([, [first = 0, last = 0]]) => first * 1_000 < toMs && (last + 1) * 1_000 > fromMs)
     .map(([position, [, lastSecond = 0]]) => ({ position, lastSecond }))
     .toSorted((one, other) => other.lastSecond - one.lastSecond);
+}
+
+/** The chunks that may contain one of the fingerprints. */
+async function positionsOfAny(
+  log: LogReader,
+  slice: number,
+  fingerprints: readonly number[],
+): Promise<ReadonlySet<number>> {
+  const sets = await Promise.all(
+    fingerprints.map(async (each) => positionsOf(await log.readIndex(slice, bucketOf(each)), each)),
+  );
+  return new Set(sets.flatMap((set) => [...set]));
 }
 
 type Dictionaries = ReadonlyMap<string, Dictionary>;

@@ -6,6 +6,7 @@ import {
   anyError,
   fingerprintOfError,
   fingerprintOfId,
+  fingerprintOfOwnId,
   fingerprintOfPayment,
   isBankError,
 } from './search-terms.ts';
@@ -13,12 +14,25 @@ import {
 /** Empty if it is unknown. */
 export const tenantIn = (slots: RecordSlots, slot: number): string => nameAt(slots, slot, position.tenant);
 
-/** Adds the fingerprints of a record, except that of its tenant. */
-export function addFingerprints(fingerprints: Set<number>, slots: RecordSlots, slot: number): void {
+/**
+ * Adds the fingerprints of a record.
+ *
+ * @param tenant    the fingerprint of its tenant
+ * @param withOwnId whether its tenant must be able to look it up
+ */
+export function addFingerprints(
+  fingerprints: Set<number>,
+  slots: RecordSlots,
+  slot: number,
+  tenant: number,
+  withOwnId: boolean,
+): void {
   const { numbers, bytes, size } = slots;
   const start = slot * size;
   const idStart = (start + position.requestId) * 4;
-  fingerprints.add(fingerprintOfId(bytes, idStart, idStart + idLength));
+  const id = fingerprintOfId(bytes, idStart, idStart + idLength);
+  fingerprints.add(id).add(tenant);
+  if (withOwnId) fingerprints.add(fingerprintOfOwnId(id, tenant));
   const high = numbers[start + position.payment] ?? 0;
   const low = numbers[start + position.payment + 1] ?? 0;
   if (high !== 0 || low !== 0) fingerprints.add(fingerprintOfPayment([high, low]));

@@ -10,7 +10,7 @@ import { idLength, position, type RecordSlots } from '../telemetry/record-slots.
 import { ByteWriter } from './byte-writer.ts';
 
 /** The first byte of a chunk and of a dictionary. */
-export const formatVersion = 1;
+export const formatVersion = 2;
 
 /** Bits of the first number of a record. */
 export const recordFlags = { hasPayment: 1, isText: 2, hasDuration: 4, isChanged: 8 } as const;

@@ -9,6 +9,7 @@ import {
   sumOfCounts,
 } from '../telemetry/live-stats.ts';
 import { decodeErrors, type ErrorCount, keyOf, mergeErrors } from './error-counts.ts';
+import type { TenantNames } from './find-requests.ts';
 import { decodeFigures, minuteIn } from './minute-figures.ts';
 import type { RequestLogWriter } from './request-log-writer.ts';
 import { clockMarginMs, sliceOf } from './slices.ts';
@@ -20,7 +21,7 @@ export interface RequestHistory {
    * @throws GatewayError STATE_UNAVAILABLE (here and below)
    */
   figures(fromMs: number, toMs: number): Promise<History>;
-  /** The errors of the last hour, the most frequent first. */
+  /** The errors of the last hour, the most frequent first, with the names of the tenants. */
   errors(): Promise<readonly ErrorCount[]>;
 }
 
@@ -35,6 +36,7 @@ interface HistoryDependencies {
   readonly writer: RequestLogWriter;
   /** Milliseconds. */
   readonly keepFor: () => number;
+  readonly tenants: Pick<TenantNames, 'nameOf'>;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
 }
@@ -49,6 +51,7 @@ export function createRequestHistory({
   requestLog,
   writer,
   keepFor,
+  tenants,
   now = Date.now,
 }: HistoryDependencies): RequestHistory {
   /** The values of all minutes from `fromSeconds` to `toSeconds`. They may also be in the slice behind that of their minute. */
@@ -93,7 +96,9 @@ export function createRequestHistory({
       const nowSeconds = Math.floor(now() / 1_000);
       const minutes = await valuesOf('errors', nowSeconds - errorSeconds, nowSeconds);
       const sums = new Map<string, ErrorCount>();
-      for (const error of minutes.flatMap(({ value }) => decodeErrors(value))) {
+      for (const stored of minutes.flatMap(({ value }) => decodeErrors(value))) {
+        const { tenant } = stored;
+        const error = { ...stored, tenant: tenant === null ? null : tenants.nameOf(tenant) };
         const known = sums.get(keyOf(error));
         sums.set(keyOf(error), known ? mergeErrors(known, error) : error);
       }

@@ -24,13 +24,18 @@ export interface RequestLogWriter {
   flush(): Promise<boolean>;
 }
 
+export interface RecordSettings extends ShareSettings {
+  /** Whether TPPs can look up their own requests: only then the index contains what that needs. */
+  readonly selfService: boolean;
+}
+
 interface WriterDependencies {
   readonly requestLog: Pick<RequestLog, 'append'>;
   readonly recentRequests: Pick<RecentRequests, 'takeNew' | 'onBatch'>;
   readonly liveStats: Pick<LiveStats, 'recent'>;
   /** The name of this instance; new after every start. */
   readonly instance: string;
-  readonly settings: () => ShareSettings;
+  readonly settings: () => RecordSettings;
   /** How many tenants there are. */
   readonly tenants: () => number;
   /** Called with the number of records that are not stored. */
@@ -45,6 +50,8 @@ const recordsPerChunk = 250;
 const minRecordsPerWrite = 100;
 /** The index stores a fingerprint of the id and usually one of the payment. */
 const indexBytesPerRecord = 10;
+/** Of one more fingerprint, for the look-ups of TPPs. */
+const ownIdBytes = 4;
 /** Numbers of 32 bits in the slot for a record that does not fit into that of the ring. */
 const largeSlotSize = 4_096;
 
@@ -160,15 +167,15 @@ export function createRequestLogWriter({
       shares.addNotStored(tenant);
       return false;
     }
-    const counted = bytes + indexBytesPerRecord;
+    const { selfService } = settings();
+    const counted = bytes + indexBytesPerRecord + (selfService ? ownIdBytes : 0);
     shares.add(tenant, counted);
     open.bytesByTenant.set(tenant, (open.bytesByTenant.get(tenant) ?? 0) + counted);
     open.records += 1;
     const receivedAtMs = slots.receivedAtMs(slot);
     open.firstReceivedMs = Math.min(open.firstReceivedMs, receivedAtMs);
     open.lastReceivedMs = Math.max(open.lastReceivedMs, receivedAtMs);
-    addFingerprints(open.fingerprints, slots, slot);
-    open.fingerprints.add(fingerprintOf(tenant));
+    addFingerprints(open.fingerprints, slots, slot, fingerprintOf(tenant), selfService);
     return true;
   }
 

@@ -1,6 +1,6 @@
 /**
- * What the index of the request log contains: 32 bits of a hash of each X-Request-ID, payment, tenant and error. A hit is only a
- * hint: the record itself decides.
+ * What the index of the request log contains: 32 bits of a hash of each X-Request-ID, payment, tenant and error, and, for the
+ * look-ups of TPPs, of each X-Request-ID together with its tenant. A hit is only a hint: the record itself decides.
  */
 
 import type { HashWords } from '../request/payment-hash.ts';
@@ -33,6 +33,16 @@ const fnvPrime = 0x01000193;
 
 export const fingerprintOfPayment = ([high]: HashWords): number => high;
 
+/**
+ * The id of a request of one tenant: an id that other tenants use is not found.
+ *
+ * @param id     a fingerprint of `fingerprintOfId`
+ * @param tenant a fingerprint of `fingerprintOfTenant`
+ */
+export const fingerprintOfOwnId = (id: number, tenant: number): number =>
+  mixBits(Math.imul(id, fnvPrime) ^ tenant);
+
+/** @param tenant as in the records: see `recordedTenantOf` */
 export const fingerprintOfTenant = (tenant: string): number => fingerprintOfText(`tenant ${tenant}`);
 
 /** Whether a response is an error of the bank. */

@@ -44,6 +44,17 @@ export const namesAsIdentities: Identities = {
 export const identitiesOf = ({ identities }: { readonly identities?: Identities | undefined }): Identities =>
   identities ?? namesAsIdentities;
 
+/** Behind the name of a tenant in records of requests whose identity was not known; neither names nor identities end with it. */
+export const unidentifiedSuffix = '#?';
+
+/**
+ * The tenant in the record of a request: its identity. While that is not known, a text that is no identity: a name alone may be
+ * that of another tenant's records.
+ */
+export function recordedTenantOf(tenant: string, identities: Identities | undefined): string {
+  return identities ? (identities.tenantIdsOf(tenant)[0] ?? tenant) : `${tenant}${unidentifiedSuffix}`;
+}
+
 /** The identity of the caller's tenant for new records. */
 export function currentTenantId(request: {
   readonly identities?: Identities | undefined;

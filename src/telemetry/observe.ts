@@ -2,10 +2,12 @@
 
 import type { HeaderFields } from '../pis/headers.ts';
 import { asGatewayError, type GatewayError, withEnvironment } from '../request/errors.ts';
+import { type Identities, recordedTenantOf } from '../request/identities.ts';
 import type { Client, PisRequest, PisResponse } from '../request/messages.ts';
 import type { RecordEvent, TimedEvent } from '../request/request-events.ts';
 import type { Handler, Stage } from '../request/stage.ts';
 import {
+  type RefusedClient,
   type RequestObserver,
   type RequestRecord,
   recordOfFailure,
@@ -110,7 +112,16 @@ export type OnRefusal = (
   client?: Client,
 ) => void;
 
+/** @param identities those of the configuration; `undefined` while they are not known */
 export const observeRefusal =
-  (observer: RequestObserver): OnRefusal =>
-  (...refusal) =>
-    observer.onRequestEnd(recordOfRefusal(...refusal));
+  (observer: RequestObserver, identities: () => Identities | undefined = () => undefined): OnRefusal =>
+  (error, requestId, arrivedAtMs, network, client) => {
+    const refusedClient = client && refusedClientOf(client, identities());
+    observer.onRequestEnd(recordOfRefusal(error, requestId, arrivedAtMs, network, refusedClient));
+  };
+
+const refusedClientOf = ({ name, tenant }: Client, identities: Identities | undefined): RefusedClient => ({
+  name,
+  tenant,
+  tenantId: recordedTenantOf(tenant, identities),
+});

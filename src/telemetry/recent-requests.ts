@@ -5,7 +5,7 @@ import { createNameTable, type NameTable } from './name-table.ts';
 import { createRecordSlots, type RecordSlots, type StoredRecord } from './record-slots.ts';
 import type { RequestObserver, RequestRecord } from './request-record.ts';
 
-/** One request as the admin API reports it. Times in milliseconds. */
+/** One request. Times in milliseconds. The tenant is its identity here, and its name in the admin API. */
 export interface RequestReport {
   /** When it was received: RFC 3339. */
   readonly at: string;
@@ -196,7 +196,7 @@ const reportOfRecord = ({
     requestId,
     operation: request?.operation ?? '',
     client: request?.client ?? refusedClient?.name ?? '',
-    tenant: request?.tenant ?? refusedClient?.tenant ?? '',
+    tenant: request?.tenantId ?? refusedClient?.tenantId ?? '',
     environment,
     servedFrom: servedFrom ?? '',
     error: error?.code ?? '',

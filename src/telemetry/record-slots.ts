@@ -15,6 +15,7 @@ export interface StoredRecord {
   readonly requestId: string;
   readonly operation: string;
   readonly client: string;
+  /** Its identity: see `recordedTenantOf`. */
   readonly tenant: string;
   readonly environment: string;
   readonly status: number;
@@ -139,7 +140,7 @@ export function createRecordSlots(count: number, names: NameTable, size = usualS
       numbers[start + position.status] = record.status;
       numbers[start + position.operation] = names.idOf(request?.operation);
       numbers[start + position.client] = names.idOf(request?.client ?? refusedClient?.name);
-      numbers[start + position.tenant] = names.idOf(request?.tenant ?? refusedClient?.tenant);
+      numbers[start + position.tenant] = names.idOf(request?.tenantId ?? refusedClient?.tenantId);
       numbers[start + position.environment] = names.idOf(record.environment);
       numbers[start + position.servedFrom] = names.idOf(record.servedFrom);
       numbers[start + position.error] = names.idOf(error?.code);

@@ -2,6 +2,7 @@
 
 import type { Lane, OperationName } from '../pis/operations.ts';
 import { type ErrorCode, errorTable, type GatewayError } from '../request/errors.ts';
+import { recordedTenantOf } from '../request/identities.ts';
 import type { Client, PisRequest, PisResponse } from '../request/messages.ts';
 import { type HashWords, hashPaymentId } from '../request/payment-hash.ts';
 import type { RequestEvent, TimedEvent } from '../request/request-events.ts';
@@ -20,7 +21,7 @@ export interface RequestRecord {
   /** `undefined` for a request that was refused before it reached the pipeline. */
   readonly request: RequestSummary | undefined;
   /** The client of a request that was refused after the client was identified; otherwise see `request`. */
-  readonly refusedClient?: Pick<Client, 'name' | 'tenant'> | undefined;
+  readonly refusedClient?: RefusedClient | undefined;
   /** Network of the client; only for a refused request, and only if it is known. */
   readonly network: string | undefined;
   readonly environment: string | undefined;
@@ -41,9 +42,17 @@ export interface RequestSummary {
   readonly operation: OperationName;
   readonly lane: Lane;
   readonly client: string;
+  /** Its configured name. */
   readonly tenant: string;
+  /** Its identity, for stored records: see `recordedTenantOf`. */
+  readonly tenantId: string;
   /** The hash of the id of the payment in the path. */
   readonly payment?: HashWords | undefined;
+}
+
+/** The client of a request that was refused. Tenant and identity as in `RequestSummary`. */
+export interface RefusedClient extends Pick<Client, 'name' | 'tenant'> {
+  readonly tenantId: string;
 }
 
 /** Why the gateway itself failed a request. */
@@ -133,7 +142,7 @@ export function recordOfRefusal(
   requestId?: string,
   arrivedAtMs?: number,
   network?: string,
-  client?: Client,
+  refusedClient?: RefusedClient,
 ): RequestRecord {
   const durationMs = arrivedAtMs === undefined ? undefined : performance.now() - arrivedAtMs;
   return {
@@ -142,7 +151,7 @@ export function recordOfRefusal(
     waitedMs: undefined,
     requestId,
     request: undefined,
-    refusedClient: client,
+    refusedClient,
     network,
     environment: error.environment,
     status: errorTable[error.code].status,
@@ -154,11 +163,12 @@ export function recordOfRefusal(
   };
 }
 
-const summaryOf = ({ operation, client }: PisRequest): RequestSummary => ({
+const summaryOf = ({ operation, client, identities }: PisRequest): RequestSummary => ({
   operation: operation.name,
   lane: operation.lane,
   client: client.name,
   tenant: client.tenant,
+  tenantId: recordedTenantOf(client.tenant, identities),
   payment: operation.paymentId === undefined ? undefined : hashPaymentId(operation.paymentId).words,
 });
 

@@ -2,7 +2,7 @@
 
 import type { RequestReport } from './recent-requests.ts';
 
-/** A request as the admin API reports it. */
+/** A request as the admin API reports it, with the name of its tenant. */
 export interface StoredRequest extends RequestReport {
   /** The instance that served it, as its log lines name it. */
   readonly instance: string;
@@ -14,6 +14,7 @@ export interface RequestQuery {
   readonly requestId?: string | undefined;
   /** The bank's id of the payment. */
   readonly payment?: string | undefined;
+  /** Its name. */
   readonly tenant?: string | undefined;
   /** A code of the error table, the status of an error response of the bank such as `503`, or `any`. */
   readonly error?: string | undefined;
@@ -42,4 +43,12 @@ export interface SearchResult {
 export interface RequestSearch {
   /** @throws GatewayError STATE_UNAVAILABLE */
   find(query: RequestQuery): Promise<SearchResult>;
+  /**
+   * The requests of one tenant with an `X-Request-ID`, at most about `limit`. Reads the same of the shared state whether other
+   * tenants have used the id or not. Finds only requests that ended while `requests.selfService` was on.
+   *
+   * @param tenantIds all identities of the tenant
+   * @throws GatewayError STATE_UNAVAILABLE
+   */
+  findOwn(tenantIds: readonly string[], requestId: string, limit: number): Promise<SearchResult>;
 }

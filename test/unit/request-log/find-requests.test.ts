@@ -141,6 +141,80 @@ describe('the search in the records of all instances', () => {
     assert.equal((await other.find({ requestId })).requests.length, 3);
   });
 
+  test('finds the requests of one tenant with an id, whatever other tenants have sent with it', async () => {
+    const { instance, advance } = createLog();
+    const [one, other] = [instance('one'), instance('other')];
+    const requestId = randomUUID();
+    const of = (tenant: string) => ({ requestId, ...ofTenant(tenant) });
+    one.end({ ...of('shop'), status: 200 });
+    advance(1_000);
+    one.end({ ...of('rival'), status: 404 });
+    other.end({ ...of('rival'), status: 429 });
+    other.end({ ...of('shop#2'), status: 201 });
+    for (const each of [one, other]) await each.writer.flush();
+    for (const each of [one, other]) {
+      const statusesOf = async (...tenants: readonly string[]) => {
+        const { requests, isComplete } = await each.findOwn(tenants, requestId.toUpperCase());
+        assert.ok(isComplete);
+        return requests.map(({ status }) => status).toSorted((a, b) => a - b);
+      };
+      assert.deepEqual(await statusesOf('shop'), [200]);
+      assert.deepEqual(await statusesOf('rival'), [404, 429]);
+      assert.deepEqual(await statusesOf('shop#2'), [201]);
+      assert.deepEqual(await statusesOf('shop', 'shop#2'), [200, 201]);
+      assert.deepEqual(await statusesOf('shop#?', 'sho', 'shopp', '*'), []);
+    }
+  });
+
+  test('reads the same for an id of another tenant as for an unknown one', async () => {
+    const { instance, log } = createLog();
+    const [one, other] = [instance('one'), instance('other')];
+    const requestId = randomUUID();
+    for (let count = 0; count < 50; count++) {
+      one.end(ofTenant('shop')); // in the same chunk
+      one.end({ requestId, ...ofTenant('rival') });
+    }
+    await one.writer.flush();
+    const reads: string[] = [];
+    const counting = (operation: 'readIndex' | 'readCounters' | 'readValues' | 'readChunks') => {
+      const read = log[operation] as (...parameters: unknown[]) => unknown; // of all four
+      return (...parameters: unknown[]) => {
+        reads.push(operation);
+        return read(...parameters);
+      };
+    };
+    const operations = ['readIndex', 'readCounters', 'readValues', 'readChunks'] as const;
+    for (const operation of operations) Object.assign(log, { [operation]: counting(operation) });
+    const readsFor = async (tenant: string, id: string) => {
+      reads.length = 0;
+      const { requests } = await other.findOwn([tenant], id);
+      return [requests.length, ...reads.toSorted()];
+    };
+    assert.deepEqual(await readsFor('shop', requestId), await readsFor('shop', randomUUID()));
+    const own = await readsFor('rival', requestId);
+    assert.equal(own[0], 50);
+    assert.ok(own.includes('readChunks'));
+  });
+
+  test('finds no own requests in the records of a time without look-ups, and needs no index for them', async () => {
+    const { instance, writes } = createLog({ selfService: false });
+    const [one, other] = [instance('one'), instance('other')];
+    const { requestId = '' } = one.end(ofTenant('shop'));
+    await one.writer.flush();
+    assert.equal((await other.find({ requestId, tenant: 'shop' })).requests.length, 1);
+    assert.equal((await other.findOwn(['shop'], requestId)).requests.length, 0);
+    const indexed = [...(writes[0]?.index ?? [])].reduce((sum, [, { length }]) => sum + length / 4, 0);
+    assert.equal(indexed, 2 + 2, 'first and last second, id and tenant');
+  });
+
+  test('fails instead of listing only its own recent requests to a TPP', async () => {
+    const { instance, log } = createLog();
+    const one = instance('one');
+    const { requestId = '' } = one.end(ofTenant('shop'));
+    Object.assign(log, { readIndex: () => Promise.reject(new Error('unavailable')) });
+    await assert.rejects(one.findOwn(['shop'], requestId), /unavailable/);
+  });
+
   test('lists the recent requests of its own instance by id while the state is unavailable', async () => {
     const { instance, log } = createLog();
     const one = instance('one');

@@ -3,8 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { createRequestSearch } from '../../../src/request-log/find-requests.ts';
 import { createRequestHistory } from '../../../src/request-log/request-history.ts';
-import { createRequestLogWriter } from '../../../src/request-log/request-log-writer.ts';
-import type { ShareSettings } from '../../../src/request-log/tenant-shares.ts';
+import { createRequestLogWriter, type RecordSettings } from '../../../src/request-log/request-log-writer.ts';
 import { createMemoryRequestLog } from '../../../src/state/memory-request-log.ts';
 import type { LogWrite, RequestLog } from '../../../src/state/ports.ts';
 import { createLiveStats } from '../../../src/telemetry/live-stats.ts';
@@ -18,10 +17,15 @@ export const startMs = Date.UTC(2026, 0, 31, 12);
 
 export type LogInstance = ReturnType<ReturnType<typeof createLog>['instance']>;
 
-export function createLog(settings: Partial<ShareSettings> = {}) {
+export function createLog(settings: Partial<RecordSettings> = {}) {
   let nowMs = startMs;
   const now = () => nowMs;
-  const shareSettings = { keepFor: 24 * 3_600_000, maxStoredPerTenant: 256 * 1024 ** 2, ...settings };
+  const recordSettings = {
+    keepFor: 24 * 3_600_000,
+    maxStoredPerTenant: 256 * 1024 ** 2,
+    selfService: true,
+    ...settings,
+  };
   let stored = createMemoryRequestLog(now);
   const writes: LogWrite[] = [];
   let fails: 'never' | 'before the write' | 'after the write' = 'never';
@@ -64,17 +68,17 @@ export function createLog(settings: Partial<ShareSettings> = {}) {
       const writer = createRequestLogWriter({
         ...source,
         liveStats,
-        settings: () => shareSettings,
+        settings: () => recordSettings,
         tenants: () => tenants,
         countNotStored: (records) => {
           notStored += records;
         },
       });
-      const keepFor = () => shareSettings.keepFor;
-      const search = createRequestSearch({ ...source, writer, keepFor });
+      const reader = { writer, keepFor: () => recordSettings.keepFor, tenants: sameNames };
+      const search = createRequestSearch({ ...source, ...reader });
       return {
         writer,
-        history: createRequestHistory({ requestLog: log, writer, keepFor, now: ownNow }),
+        history: createRequestHistory({ requestLog: log, ...reader, now: ownNow }),
         notStored: () => notStored,
         /** Ends a request that was received 12 ms ago. */
         end(
@@ -93,12 +97,23 @@ export function createLog(settings: Partial<ShareSettings> = {}) {
         addLate: recentRequests.onLateEvent,
         find: (query: Partial<RequestQuery>) =>
           search.find({ fromMs: 0, toMs: Number.POSITIVE_INFINITY, limit: 1_000, ...query }),
+        findOwn: (tenantIds: readonly string[], requestId: string, limit = 1_000) =>
+          search.findOwn(tenantIds, requestId, limit),
       };
     },
   };
 }
 
-/** The request of a client of this tenant. */
+/** Tenants whose identity is their name. */
+const sameNames = { recordedAs: (name: string) => [name], nameOf: (recorded: string) => recorded };
+
+/** The request of a client of this tenant, whose identity is its name. */
 export const ofTenant = (tenant: string, lane: 'write' | 'read' | 'status' = 'write') => ({
-  request: { operation: 'getPayment', lane, client: `client of ${tenant}`, tenant } as const,
+  request: {
+    operation: 'getPayment',
+    lane,
+    client: `client of ${tenant}`,
+    tenant,
+    tenantId: tenant,
+  } as const,
 });

@@ -65,7 +65,7 @@ describe('the recent requests of an instance', () => {
       recentRequests.onRequestEnd({
         ...failedRecord('QUOTA_EXCEEDED', 429),
         request: undefined,
-        refusedClient: { name: 'shop', tenant: 'merchants' },
+        refusedClient: { name: 'shop', tenant: 'merchants', tenantId: 'merchants' },
         requestId: id,
       });
     for (const id of [requestId, 'an-id']) {
