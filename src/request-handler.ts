@@ -12,6 +12,7 @@ import { createClientAuthenticator } from './http/authenticate-client.ts';
 import { createNetworkOf } from './http/client-network.ts';
 import { createQuotaCheck } from './http/quota.ts';
 import { createRequestReader } from './http/read-request.ts';
+import { createLookUpService } from './http/serve-look-up.ts';
 import { createTppApp } from './http/tpp-app.ts';
 import { createIdempotencyDependencies } from './idempotency/enforce-idempotency.ts';
 import {
@@ -23,9 +24,11 @@ import { identitySettingsOf } from './identities/identity-settings.ts';
 import type { PollPipeline } from './notifications/status-reads.ts';
 import { createPipeline, createPollPipeline, type PipelineDependencies } from './pipeline.ts';
 import { createMatcher } from './pis/operations.ts';
+import { createLookUp } from './self-service/look-up.ts';
 import type { Services } from './services.ts';
 import { createStatusCache, type Purge } from './status-cache/cache-status.ts';
 import { observeRefusal } from './telemetry/observe.ts';
+import { createObserveLookUp } from './telemetry/observe-look-up.ts';
 import { createUpstreams, type Upstreams } from './upstream/upstreams.ts';
 
 /** Holds the request handler of the configuration in effect. */
@@ -141,15 +144,33 @@ function createRequestHandler(
     segment: standard.segment,
     upstreamFor: upstreams.of,
   };
+  const { admit } = services.loadShedding;
+  const authenticate = createClientAuthenticator(config.clients, [...environments.keys()]);
   const readRequest = createRequestReader({
     match: createMatcher(standard),
-    admit: services.loadShedding.admit,
-    authenticate: createClientAuthenticator(config.clients, [...environments.keys()]),
+    admit,
+    authenticate,
     checkQuota: createQuotaCheck(config.clients, services.takeQuota),
     environments: [...environments.keys()],
     maxBodyBytes: listen.maxBody,
     deadlineMs: longestDeadlines(config),
   });
+
+  const serveLookUp = config.requests.selfService
+    ? createLookUpService({
+        admit,
+        authenticate,
+        lookUp: createLookUp({
+          identities: identities.current,
+          search: services.requestRecords.search,
+          readInitiation: services.readInitiation,
+          limits: services.lookUpLimits,
+          isInstanceLost: () => services.fleet.instances().some(({ status }) => status === 'down'),
+          errorPageUrl: listen.errorPageUrl,
+        }),
+        observe: createObserveLookUp(telemetry),
+      })
+    : undefined;
 
   return {
     identities,
@@ -157,6 +178,7 @@ function createRequestHandler(
     serve: createTppApp({
       readRequest,
       pipeline: createPipeline(pipelineDependencies),
+      serveLookUp,
       networkOf: createNetworkOf(listen.trustedProxies),
       errorPageUrl: listen.errorPageUrl,
       onRefused: observeRefusal(observer, identities.current),

@@ -8,6 +8,7 @@ import { recordInTimeline } from './environments/audit-timeline.ts';
 import { defaultListenerLimits } from './http/listener.ts';
 import { createLoadShedder, type LoadShedder, reportShedding } from './http/load-shedding.ts';
 import { createTakeQuota, type TakeQuota } from './http/quota.ts';
+import { createReadInitiation, type ReadInitiation } from './idempotency/initiation-outcome.ts';
 import { createLedgerServices, type LedgerServices } from './idempotency/ledger.ts';
 import { isIncident, type LossSettings } from './idempotency/loss-guard.ts';
 import { createResolve, type Resolve } from './idempotency/resolve.ts';
@@ -22,6 +23,7 @@ import {
 import { createNotifications, type NotificationServices } from './notifications/create-notifications.ts';
 import { createPeriodicTask, type PeriodicTask } from './periodic-task.ts';
 import { createRequestRecords, type RequestRecords } from './request-log/create-request-records.ts';
+import { createLookUpLimits, type LookUpLimits } from './self-service/look-up-limits.ts';
 import { withEncryption } from './state/create-state.ts';
 import type { KeyValues, State } from './state/ports.ts';
 import { createStateHeartbeat, type StateHeartbeat } from './state-heartbeat.ts';
@@ -61,6 +63,8 @@ export interface Services {
   readonly upstream: SharedUpstreamState;
   readonly takeQuota: TakeQuota;
   readonly requestRecords: RequestRecords;
+  readonly readInitiation: ReadInitiation;
+  readonly lookUpLimits: LookUpLimits;
   readonly loadShedding: LoadShedder;
   /** Flushes pending writes and refreshes shared data. Not in the heartbeat: it may be slow after an outage. */
   readonly maintenance: PeriodicTask;
@@ -145,6 +149,8 @@ export function createServices(
     tenantNames: createRecordedTenants(identitiesStore),
   });
 
+  const takeQuota = createTakeQuota(state.tokenBuckets);
+
   const holds = createHolds(state);
   const adaptiveRates = createAdaptiveRates(state);
   const { instanceLeases, lossGuard } = ledger;
@@ -200,7 +206,9 @@ export function createServices(
     holds,
     upstream: { permits, adaptiveRates, holds, timeline },
     requestRecords,
-    takeQuota: createTakeQuota(state.tokenBuckets),
+    readInitiation: createReadInitiation(ledger),
+    lookUpLimits: createLookUpLimits({ take: takeQuota }),
+    takeQuota,
     loadShedding,
     maintenance,
     async loadSharedState() {

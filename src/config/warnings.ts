@@ -31,6 +31,7 @@ export const configWarnings = (config: Config, context: WarningContext): readonl
   [
     placeholderWarnings,
     exposureWarnings,
+    openLookUps,
     noOperators,
     sessionsInPlainText,
     repeatedSegment,
@@ -63,6 +64,12 @@ export function exposureWarnings({ listen, clients }: Config): readonly ConfigWa
         'set the URL under which TPP systems reach the gateway',
     });
   return warnings;
+}
+
+function openLookUps({ requests, clients, listen }: Config): readonly ConfigWarning[] {
+  if (!requests.selfService || clients.length > 0 || isLoopback(listen.host)) return [];
+  const message = `everyone who can send requests to ${listen.host} can look up those of all others, because no client is configured; add clients, or remove this setting`;
+  return [{ path: ['requests', 'selfService'], related: [['clients']], message }];
 }
 
 function noOperators({ admin }: Config, { adminToken }: WarningContext): readonly ConfigWarning[] {

@@ -114,7 +114,7 @@ export class RequestHead {
       if (traits.isReadHere) this.#read(traits.name, value);
       if (traits.isForwarded) outbound.push([field, value]);
     }
-    if (this.requestId !== undefined && !uuid.test(this.requestId)) this.requestId = undefined;
+    if (this.requestId !== undefined && !isUuid(this.requestId)) this.requestId = undefined;
     const options = this.#connection === undefined ? [] : connectionOptions(this.#connection);
     this.outbound = options.length === 0 ? outbound : withoutFields(outbound, new Set(options));
     this.error =
@@ -193,6 +193,9 @@ export class RequestHead {
 
 /** Any version of UUID, in upper or lower case: the standard restricts neither (its parameter is `format: uuid`). */
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+/** Whether a text can be an `X-Request-ID`. */
+export const isUuid = (text: string): boolean => uuid.test(text);
 /** Replaces the values of a repeated X-Request-ID. It is not a UUID, so that the request is refused. */
 const repeatedId = 'repeated';
 const plainNumber = /^(0|[1-9][0-9]{0,14})$/;

@@ -12,12 +12,15 @@ import { whenAdmitted } from '../request/when-admitted.ts';
 import type { NetworkOf } from './client-network.ts';
 import type { ReadRequest } from './read-request.ts';
 import { RequestHead } from './request-head.ts';
+import type { ServeLookUp } from './serve-look-up.ts';
 import { writeError } from './write-error.ts';
 import { writeResponse } from './write-response.ts';
 
 interface TppAppDependencies {
   readonly readRequest: ReadRequest;
   readonly pipeline: Handler<PisRequest>;
+  /** `undefined` if TPPs cannot look up their requests. */
+  readonly serveLookUp?: ServeLookUp | undefined;
   readonly networkOf: NetworkOf;
   /** The error reference that errors link to. */
   readonly errorPageUrl?: string | null;
@@ -34,6 +37,7 @@ interface TppAppDependencies {
 export function createTppApp({
   readRequest,
   pipeline,
+  serveLookUp,
   networkOf,
   errorPageUrl = null,
   onRefused,
@@ -56,6 +60,10 @@ export function createTppApp({
     function refuse(thrown: unknown): void {
       const error = asGatewayError(thrown);
       const network = networkOf(peer, headerFieldsFrom(incoming.rawHeaders));
+      if (error.code === 'PATH_UNKNOWN') {
+        const isLookUp = serveLookUp?.({ incoming, outgoing, head, requestId, arrivedAtMs, network, fail });
+        if (isLookUp) return;
+      }
       onRefused(error, requestId, arrivedAtMs, network, head.client);
       fail(error);
     }

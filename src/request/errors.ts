@@ -38,6 +38,7 @@ export const errorTable = {
   PATH_UNKNOWN: { ...refused, status: 404, tppCode: 'RESOURCE_UNKNOWN' },
   PRODUCT_UNKNOWN: { ...refused, status: 404, tppCode: 'PRODUCT_UNKNOWN' },
   PAYMENT_UNKNOWN: { ...refused, status: 404, tppCode: 'RESOURCE_UNKNOWN' },
+  REQUEST_UNKNOWN: { ...refused, status: 404, tppCode: 'RESOURCE_UNKNOWN' },
   METHOD_NOT_ALLOWED: { ...refused, status: 405, tppCode: 'SERVICE_INVALID' },
   CLIENT_UNKNOWN: { ...denied, status: 401, tppCode: 'TOKEN_UNKNOWN' },
   ENVIRONMENT_FORBIDDEN: { ...denied, status: 403, tppCode: 'SERVICE_BLOCKED' },

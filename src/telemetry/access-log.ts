@@ -48,7 +48,7 @@ const failedFields = (record: RequestRecord, error: RequestFailure): LogFields =
   stack: error.stack,
 });
 
-function levelOf(code: ErrorCode): LogLevel {
+export function levelOf(code: ErrorCode): LogLevel {
   if (code === 'INTERNAL') return 'error';
   return errorTable[code].origin === 'tpp' ? 'info' : 'warn';
 }

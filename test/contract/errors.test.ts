@@ -17,6 +17,7 @@ const contract: Readonly<Record<ErrorCode, readonly [number, string, 'no' | 'may
   PATH_UNKNOWN: [404, 'RESOURCE_UNKNOWN', 'no'],
   PRODUCT_UNKNOWN: [404, 'PRODUCT_UNKNOWN', 'no'],
   PAYMENT_UNKNOWN: [404, 'RESOURCE_UNKNOWN', 'no'],
+  REQUEST_UNKNOWN: [404, 'RESOURCE_UNKNOWN', 'no'],
   METHOD_NOT_ALLOWED: [405, 'SERVICE_INVALID', 'no'],
   CLIENT_UNKNOWN: [401, 'TOKEN_UNKNOWN', 'no'],
   ENVIRONMENT_FORBIDDEN: [403, 'SERVICE_BLOCKED', 'no'],

@@ -69,6 +69,15 @@ describe('the OpenAPI description', () => {
     }
   });
 
+  test('contains the look-up of requests, outside of the path of the standard', () => {
+    assert.deepEqual(linesOf(withTag('requests')), ['GET /requests/{xRequestId}']);
+    const { servers } = treeAt(document, 'paths', '/requests/{xRequestId}');
+    assert.deepEqual(
+      [servers].flat().map((server) => isTree(server) && server.url),
+      ['{gateway}'],
+    );
+  });
+
   test('contains every route of the admin listener under the name of its handler', () => {
     assert.deepEqual(linesOf(withTag('operators')), linesOf(routeEntries.map(([, route]) => route)));
     for (const [name, { method, path }] of routeEntries)
@@ -103,7 +112,12 @@ describe('the OpenAPI description', () => {
   test('has the form of OpenAPI 3.1', () => {
     assert.match(String(treeAt(document).openapi), /^3\.1\.\d$/);
     for (const name of ['title', 'version']) assert.equal(typeof treeAt(document, 'info')[name], 'string');
-    assert.equal(described.length, withTag('payments').length + withTag('operators').length, 'one tag each');
+    const tagged = ['payments', 'requests', 'operators'].map((tag) => withTag(tag).length);
+    assert.equal(
+      described.length,
+      tagged.reduce((sum, count) => sum + count),
+      'one tag each',
+    );
     for (const { path, item, operation } of described) {
       assert.match(path, /^\//);
       const parameters = [item.parameters, operation.parameters].flat().filter(isTree).map(resolved);

@@ -3,6 +3,7 @@
 import type { RequestListener } from 'node:http';
 import type { CheckQuota } from '../../src/http/quota.ts';
 import { createRequestReader } from '../../src/http/read-request.ts';
+import type { ServeLookUp } from '../../src/http/serve-look-up.ts';
 import { createTppApp } from '../../src/http/tpp-app.ts';
 import { createMatcher } from '../../src/pis/operations.ts';
 import type { ErrorCode } from '../../src/request/errors.ts';
@@ -22,6 +23,7 @@ export interface AppUnderTest {
 export function startApp(
   handler: Handler<PisRequest>,
   checkQuota: CheckQuota = () => ({ result: Promise.resolve(), isLikely: false }),
+  serveLookUp?: ServeLookUp,
 ): AppUnderTest {
   const received: PisRequest[] = [];
   const refused: { code: ErrorCode; requestId: string }[] = [];
@@ -44,6 +46,7 @@ export function startApp(
       maxBodyBytes: 1_000,
       deadlineMs: { write: 3_000, read: 2_000, status: 1_000 },
     }),
+    serveLookUp,
     networkOf: () => undefined,
     pipeline: (request) => {
       received.push({ ...request }); // the response ends the body of the context

@@ -1,8 +1,9 @@
 /** Generates the OpenAPI paths of the admin listener from the table of its routes. */
 
-import { z } from 'zod';
+import type { z } from 'zod';
 import type { Route } from '../route.ts';
 import { routeEntries } from '../routes.ts';
+import { jsonSchema } from './json-schema.ts';
 
 export function adminPaths() {
   const paths = [...new Set(routeEntries.map(([, { path }]) => path))];
@@ -98,18 +99,4 @@ function queryParameters(query: z.ZodObject) {
     in: 'query',
     schema: jsonSchema(schema),
   }));
-}
-
-/** OpenAPI 3.1 uses JSON Schema 2020-12. The schemas describe requests as clients send them: a duration is a string. */
-function jsonSchema(schema: z.core.$ZodType): object {
-  const { $schema, ...rest } = z.toJSONSchema(schema, {
-    io: 'input',
-    reused: 'inline',
-    override({ jsonSchema: node }) {
-      delete node.readOnly; // here it marks a readonly TypeScript array; in OpenAPI, a property that only the server sets
-      if (node.minimum === Number.MIN_SAFE_INTEGER) delete node.minimum;
-      if (node.maximum === Number.MAX_SAFE_INTEGER) delete node.maximum;
-    },
-  });
-  return rest;
 }

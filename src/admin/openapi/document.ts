@@ -1,7 +1,8 @@
-/** The OpenAPI description of both listeners: the eight operations of the public API, and the admin API. */
+/** The OpenAPI description of both listeners: the eight operations and the look-up of the public API, and the admin API. */
 
 import { stringify } from 'yaml';
 import { adminComponents, adminPaths } from './admin-paths.ts';
+import { lookUpPath } from './look-up-path.ts';
 import { paymentComponents, paymentPaths } from './payment-paths.ts';
 
 let yaml: string | undefined;
@@ -14,6 +15,8 @@ export function openapiYaml(): string {
   yaml ??= stringify(describeApi(), { aliasDuplicateObjects: false, lineWidth: 110 });
   return yaml;
 }
+
+const gateway = { default: 'http://127.0.0.1:8080', description: 'listen.publicUrl' };
 
 export function describeApi() {
   const { securitySchemes, ...components } = paymentComponents;
@@ -31,17 +34,19 @@ export function describeApi() {
     servers: [
       {
         url: '{gateway}/{segment}/v1',
-        variables: {
-          gateway: { default: 'http://127.0.0.1:8080', description: 'listen.publicUrl' },
-          segment: { default: 'berlingroup', description: 'standard.segment' },
-        },
+        variables: { gateway, segment: { default: 'berlingroup', description: 'standard.segment' } },
       },
     ],
     tags: [
       { name: 'payments', description: 'For TPP systems.' },
+      { name: 'requests', description: 'For developers of TPP systems, if the operators allow it.' },
       { name: 'operators', description: 'For operators, on the admin listener.' },
     ],
-    paths: { ...paymentPaths(), ...adminPaths() },
+    paths: {
+      ...paymentPaths(),
+      ...lookUpPath([{ url: '{gateway}', variables: { gateway } }]),
+      ...adminPaths(),
+    },
     components: {
       ...components,
       securitySchemes: { ...securitySchemes, ...adminComponents.securitySchemes },

@@ -5,7 +5,7 @@ import { type ErrorCode, type ErrorDefinition, errorTable } from '../../request/
 
 type Row = (typeof operations)[number];
 
-const ref = (section: string, name: string) => ({ $ref: `#/components/${section}/${name}` });
+export const ref = (section: string, name: string) => ({ $ref: `#/components/${section}/${name}` });
 
 /** The paths of the eight operations, relative to `/<segment>/v1`. */
 export function paymentPaths() {
@@ -78,6 +78,7 @@ const laneDescriptions = {
 /** The errors that an operation can return: duplicates exist for writes only, the cache for status reads only. */
 function codesOf(row: Row): readonly ErrorCode[] {
   return errorCodes.filter((code) => {
+    if (code === 'REQUEST_UNKNOWN') return false; // of look-ups
     if (code.startsWith('DUPLICATE_')) return row.lane === 'write';
     return code !== 'NOT_CACHED' || row.readsStatus;
   });

@@ -13,7 +13,7 @@ export const requests = z
       'The maximum amount of data stored for the records of one tenant, evenly distributed over keepFor. Of further requests, no record is stored: polls first, then reads, then payments.',
     ),
     selfService: flag(false).describe(
-      'Whether TPPs can look up their own requests: `GET /requests/{X-Request-ID}`.',
+      'Whether TPPs can look up their own requests on the public listener: `GET /requests/{X-Request-ID}`. It finds requests that end while it is on.',
     ),
   })
   .prefault({})

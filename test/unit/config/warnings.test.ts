@@ -51,6 +51,11 @@ const cases: readonly (readonly [what: string, text: string, ...warnings: readon
     `${bank}${operators}${file}listen: { host: 0.0.0.0, publicUrl: https://pay.test, tls: { certFile: ${valid.certFile}, keyFile: ${valid.keyFile}, clientCaFile: ${authority.certFile}, clientCertificate: required } }\n`,
   ],
   [
+    'look-ups of requests without clients',
+    `${bank}${operators}${file}listen: { host: 0.0.0.0, publicUrl: https://pay.test, tls: { certFile: ${valid.certFile}, keyFile: ${valid.keyFile}, clientCaFile: ${authority.certFile}, clientCertificate: required } }\nrequests: { selfService: true }\n`,
+    /^:5 requests\.selfService: everyone who can send requests to 0\.0\.0\.0 can look up those of all others, because no client is configured; add clients, or remove this setting$/,
+  ],
+  [
     'a token that is generated at each start',
     bank + file,
     /^:1 admin\.operators: no operator is configured: each start generates a new token, .*; add an entry for each operator$/,
