@@ -188,8 +188,8 @@ export const history = z.object({
     z.object({
       at: dateTime.describe('The beginning of the interval.'),
       requests: count,
-      refused: count.describe('Errors that the gateway generated, except 404.'),
-      failed: count.describe('Responses of 5xx by the bank.'),
+      refused: count.describe('Errors of the gateway without a call to the bank, except 404.'),
+      failed: count.describe('Responses of 5xx by the bank, and calls without a usable response.'),
       p50Ms: z.number().nullable().describe('Within 5 %; null without requests.'),
       p99Ms: z.number().nullable(),
       cache: z
@@ -217,8 +217,12 @@ export const instances = listOf(
     figures: z
       .object({
         requestsPerSecond: z.number(),
-        refusedPerSecond: z.number().describe('Errors that the gateway generated, except 404.'),
-        failedPerSecond: z.number().describe('Responses of 5xx by the bank.'),
+        refusedPerSecond: z
+          .number()
+          .describe('Errors of the gateway without a call to the bank, except 404.'),
+        failedPerSecond: z
+          .number()
+          .describe('Responses of 5xx by the bank, and calls without a usable response.'),
         p50Ms: z.number().nullable(),
         p99Ms: z.number().nullable(),
         waiting: z.int().describe('Calls that wait for a permit or a concurrency slot.'),

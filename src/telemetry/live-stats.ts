@@ -1,5 +1,6 @@
 /** Statistics of each second of the last five minutes, of this instance, and their sum over several instances. */
 
+import { type ErrorCode, errorTable } from '../request/errors.ts';
 import type { CacheVerdict } from '../request/request-events.ts';
 import type { RequestObserver, RequestRecord } from './request-record.ts';
 
@@ -8,9 +9,12 @@ export interface SecondStats {
   /** Seconds since 1970. */
   readonly at: number;
   readonly requests: number;
-  /** Errors of the gateway, except 404: a TPP that asks for what does not exist is not a problem of the gateway or the bank. */
+  /**
+   * Errors of the gateway without a call to the bank, except 404: a TPP that asks for what does not exist is not a problem of the
+   * gateway or the bank.
+   */
   readonly refused: number;
-  /** Responses of 5xx by the bank. */
+  /** Responses of 5xx by the bank, and calls without a usable response. */
   readonly failed: number;
   /** Quantiles of the duration, within 5 %, in milliseconds; `null` without requests. */
   readonly p50Ms: number | null;
@@ -130,6 +134,9 @@ const sourceOf: Readonly<Record<CacheVerdict, StatusReadSource>> = {
   bypass: 'bypass',
 };
 
+/** A call to the bank has failed; an open circuit is caused by the bank as well, but nothing is called. */
+const isFailedCall = (code: ErrorCode) => errorTable[code].origin === 'aspsp' && code !== 'CIRCUIT_OPEN';
+
 function createSecond(at: number) {
   const counts = { requests: 0, refused: 0, failed: 0 };
   const cache = { hit: 0, stale: 0, shared: 0, miss: 0, bypass: 0 };
@@ -139,8 +146,8 @@ function createSecond(at: number) {
     at,
     add({ error, status, servedFrom, durationMs, events }: RequestRecord): void {
       counts.requests += 1;
-      if (error) counts.refused += Number(status !== 404);
-      else if (status >= 500 && servedFrom === 'bank') counts.failed += 1;
+      if (error ? isFailedCall(error.code) : status >= 500 && servedFrom === 'bank') counts.failed += 1;
+      else if (error && status !== 404) counts.refused += 1;
       if (durationMs !== undefined) {
         const bucket = bucketOf(durationMs);
         durationBuckets[bucket] = (durationBuckets[bucket] ?? 0) + 1;

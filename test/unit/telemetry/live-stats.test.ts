@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { errorTable } from '../../../src/request/errors.ts';
 import type { CacheVerdict } from '../../../src/request/request-events.ts';
 import {
   createLiveStats,
@@ -21,7 +22,7 @@ function startStats() {
 }
 
 describe('the statistics of a second', () => {
-  test('distinguish requests that the gateway refused from responses that the bank failed', () => {
+  test('distinguish requests that the gateway refused from calls to the bank that failed', () => {
     const { stats, finishSecond } = startStats();
     stats.onRequestEnd(requestRecord());
     stats.onRequestEnd(requestRecord({ status: 400 })); // a 4xx of the bank is neither
@@ -29,8 +30,10 @@ describe('the statistics of a second', () => {
     stats.onRequestEnd(requestRecord({ status: 503, servedFrom: 'ledger' })); // a replay is not a new failure
     stats.onRequestEnd(failedRecord('CIRCUIT_OPEN', 503));
     stats.onRequestEnd(failedRecord('QUOTA_EXCEEDED', 429));
+    for (const code of ['UPSTREAM_UNREACHED', 'UPSTREAM_MALFORMED', 'OUTCOME_UNKNOWN'] as const)
+      stats.onRequestEnd(failedRecord(code, errorTable[code].status));
     const { requests, refused, failed } = finishSecond();
-    assert.deepEqual({ requests, refused, failed }, { requests: 6, refused: 2, failed: 1 });
+    assert.deepEqual({ requests, refused, failed }, { requests: 9, refused: 2, failed: 4 });
   });
 
   test('count a 404 neither as refused nor as failed, whether the gateway or the bank sent it', () => {
