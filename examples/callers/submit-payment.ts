@@ -19,8 +19,8 @@ export interface StoredPayment {
 }
 
 export type Outcome =
-  /** The bank has accepted the payment. */
-  | { readonly kind: 'accepted'; readonly paymentId: string }
+  /** The bank has accepted the payment. Without an id, which the standard requires, ask the bank for it. */
+  | { readonly kind: 'accepted'; readonly paymentId?: string }
   /**
    * No payment was made. A corrected payment is a new one, with an X-Request-ID of its own. The code is that of the gateway's error, or
    * `of the bank`.
@@ -151,7 +151,16 @@ function outcomeOf(answer: Answer | undefined, isFirst: boolean): Outcome | unde
     return isFirst && correctionNeeded.has(code) ? { kind: 'rejected', status, code } : undefined;
   if (status >= 500 || status === 401 || status === 429) return undefined;
   if (status >= 300) return { kind: 'rejected', status, code: 'of the bank' };
-  return { kind: 'accepted', paymentId: JSON.parse(body).paymentId };
+  return { kind: 'accepted', ...paymentIdIn(body) };
+}
+
+function paymentIdIn(body: string): { readonly paymentId?: string } {
+  try {
+    const { paymentId } = JSON.parse(body);
+    return { paymentId };
+  } catch {
+    return {}; // the payment is accepted all the same: it must not be repeated for ever, or made again
+  }
 }
 
 /** As long as the gateway says; otherwise longer with each attempt, up to a minute. */

@@ -105,6 +105,14 @@ describe('the example for callers', { concurrency: true }, () => {
     assert.deepEqual(store.all()[0]?.outcome, outcome);
   });
 
+  test('stores that the bank has accepted a payment although its response is not JSON', async (t) => {
+    const { bank, store, toGateway } = await startCaller(t);
+    bank.injectFault({ name: 'status', status: 202, body: 'accepted' }, { times: 1 });
+    const outcome = await submitPayment(store, await createPayment(store, order), toGateway());
+    assert.deepEqual(outcome, { kind: 'accepted' });
+    assert.deepEqual(await store.unfinished(), []);
+  });
+
   test('makes one payment if the network loses the first responses', async (t) => {
     const { bank, network, store, toGateway } = await startCaller(t);
     network.isLosing = true;
