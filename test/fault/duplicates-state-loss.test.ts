@@ -7,6 +7,7 @@ import type { State } from '../../src/state/ports.ts';
 import { readAdminApi } from '../kit/admin-api.ts';
 import { call } from '../kit/call.ts';
 import { type Sections, startBank, startGateway } from '../kit/gateway.ts';
+import { until } from '../kit/within.ts';
 import { newWrite, outcomeOf, writeNames } from '../kit/writes.ts';
 
 async function startGatewayOn(t: TestContext, state: State, sections: Sections = {}) {
@@ -55,7 +56,7 @@ describe('a write during which the state loses all data', () => {
       assert.match(outcomeOf(await first), /^20[12]$/);
       assert.match(outcomeOf(await call(gateway.url, write.call)), /^20[12] replayed$/);
       assert.equal(write.timesReceived(), 1);
-      assert.ok(
+      await until(2_000, 'the loss is logged', () =>
         gateway.logLines.some((line) => /"error".*the ledger entry of a payment was lost/.test(line)),
       );
     });

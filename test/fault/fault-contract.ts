@@ -7,7 +7,7 @@ import { type Fault, momentOf } from '../../src/simulated-bank/faults.ts';
 import { type Call, call, type Method, type Reply } from '../kit/call.ts';
 import { type GatewayUnderTest, type Sections, startGatewayWithBank } from '../kit/gateway.ts';
 import { type NewCall, newCall, transfersPath } from '../kit/request.ts';
-import { within } from '../kit/within.ts';
+import { until, within } from '../kit/within.ts';
 
 /** The error that a TPP gets when the bank fails. */
 export interface ExpectedFailure {
@@ -39,8 +39,13 @@ const maxWaitMs = 8_000;
 
 export async function startWithPayment(t: TestContext, sections: Sections = {}): Promise<FaultTestSetup> {
   const { bank, gateway } = await startGatewayWithBank(t, sections);
-  const { status, text } = await call(gateway.url, newCall('POST', transfersPath));
-  assert.equal(status, 201);
+  let text = '';
+  // Tests that run at the same time start their gateways in this process, which may be overloaded until they have.
+  await until(10_000, 'a payment is accepted', async () => {
+    const reply = await call(gateway.url, newCall('POST', transfersPath));
+    text = reply.text;
+    return reply.status === 201;
+  });
   const { paymentId }: { paymentId: string } = JSON.parse(text);
   bank.setStatus(paymentId, 'ACTC'); // the response to a cancellation then has a body
   return { bank, gateway, paymentPath: `${transfersPath}/${paymentId}` };
