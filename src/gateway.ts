@@ -7,7 +7,13 @@ import { createAdminServer } from './admin-server.ts';
 import type { ReloadReport, ReloadRequest, ReloadResult } from './config/config-changes.ts';
 import type { Config } from './config/schema.ts';
 import { createFleetTasks } from './fleet-tasks.ts';
-import { closeServer, createListener, reportRefusedConnections, tppErrorResponse } from './http/listener.ts';
+import {
+  closeServer,
+  createListener,
+  defaultListenerLimits,
+  reportRefusedConnections,
+  tppErrorResponse,
+} from './http/listener.ts';
 import { readListenerTls, watchListenerTls } from './http/listener-tls.ts';
 import { openConfiguredServer } from './http/open-configured-server.ts';
 import { reusePortWarning } from './http/reuse-port.ts';
@@ -88,6 +94,7 @@ export function assembleGateway(
     (request, response) => requestHandlers.current.serve(request, response),
     observeRefusal(telemetry.observer),
     {
+      limits: { ...defaultListenerLimits, maxConnections: config.listen.maxConnections },
       tls: readListenerTls(config.listen.tls),
       errorResponse: (error) => tppErrorResponse(error, services.currentConfig.value.listen.errorPageUrl),
     },

@@ -5,7 +5,6 @@ import { type ActiveEnvironment, createActiveEnvironment } from './environments/
 import { type AffinityStore, createAffinityStore } from './environments/affinity.ts';
 import { type AuditLog, createAuditLog } from './environments/audit-log.ts';
 import { recordInTimeline } from './environments/audit-timeline.ts';
-import { defaultListenerLimits } from './http/listener.ts';
 import { createLoadShedder, type LoadShedder, reportShedding } from './http/load-shedding.ts';
 import { createTakeQuota, type TakeQuota } from './http/quota.ts';
 import { createReadInitiation, type ReadInitiation } from './idempotency/initiation-outcome.ts';
@@ -136,7 +135,7 @@ export function createServices(
     state,
     events: statusCache.events,
     isBusy: loadShedding.isBusy,
-    maxConnections: defaultListenerLimits.maxConnections,
+    maxConnections: config.listen.maxConnections,
     metrics,
   });
 

@@ -64,7 +64,7 @@ export function configChanges(previous: Config, next: Config): readonly ConfigCh
  * listeners, the shared state, the log and tracing were created with them.
  */
 export function applicableOnReload(next: Config, start: Config): Config {
-  const { host, port, reusePort, tls } = start.listen;
+  const { host, port, maxConnections, reusePort, tls } = start.listen;
   const isDerived = next.listen.publicUrl === listenUrl(next.listen);
   const publicUrl = isDerived ? listenUrl(start.listen) : next.listen.publicUrl;
   const isLocalErrorPage = next.listen.errorPageUrl === localErrorPage(next.listen.publicUrl, next.admin);
@@ -72,7 +72,7 @@ export function applicableOnReload(next: Config, start: Config): Config {
   const isDerivedAdmin = next.admin.publicUrl === listenUrl(next.admin);
   return {
     ...next,
-    listen: { ...next.listen, host, port, reusePort, tls, publicUrl, errorPageUrl },
+    listen: { ...next.listen, host, port, maxConnections, reusePort, tls, publicUrl, errorPageUrl },
     admin: {
       ...next.admin,
       host: start.admin.host,
@@ -92,6 +92,7 @@ export function applicableOnReload(next: Config, start: Config): Config {
 export const restartSettings: readonly string[] = [
   'listen.host',
   'listen.port',
+  'listen.maxConnections',
   'listen.reusePort',
   'listen.tls',
   'admin.host',

@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { isNetwork } from '../network-list.ts';
 import { size } from '../units.ts';
-import { flag, host, port, webAddress } from '../values.ts';
+import { count, flag, host, port, webAddress } from '../values.ts';
 import { listenerTls } from './listener-tls.ts';
 
 export const listen = z
@@ -28,6 +28,9 @@ export const listen = z
         'The address of the error reference (docs/errors.md or errors.html) that you publish for developers of TPP systems; each error of the gateway links to its code there. Unless set: errors.html on the admin listener if publicUrl and the admin listener are on loopback, otherwise null, no link.',
       ),
     maxBody: size('1MiB', { max: '64MiB' }).describe('The maximum size of a request body.'),
+    maxConnections: count(5000).describe(
+      'The maximum number of connections of one instance. At most half of them are used by status reads that wait for a change. The limit of open files must be higher.',
+    ),
     reusePort: flag(false).describe(
       'Allows several processes on one host to share the port (SO_REUSEPORT); requires state.redis.',
     ),

@@ -91,7 +91,7 @@ describe('the comparison of two configurations', () => {
 });
 
 describe('a reload', () => {
-  const changed = `listen: { host: 127.0.0.2, port: 1, reusePort: true, maxBody: 1B, trustedProxies: [10.0.0.1], tls: { certFile: a, keyFile: b } }
+  const changed = `listen: { host: 127.0.0.2, port: 1, maxConnections: 9, reusePort: true, maxBody: 1B, trustedProxies: [10.0.0.1], tls: { certFile: a, keyFile: b } }
 admin: { host: 127.0.0.3, port: 2, tls: { certFile: a, keyFile: b }, hosts: [h], tokenFile: t, operators: [{ name: o, tokenSha256: ${hash('ab12')} }], trustedProxies: [10.0.0.1], proxySignIn: { roles: { read: any } }, sessionTtl: 1h, oidc: { issuer: https://i.test, clientId: c, roles: { read: any } } }
 standard: { segment: x, paymentServices: any, paymentProducts: [y], authorisationTypes: any }
 clients: [{ name: c, apiKeySha256: ${hash('ab12')} }]
@@ -101,6 +101,7 @@ state: { redis: "redis://r:6379", prefix: "p:", timeout: 1s, durability: require
 idempotency: { window: 2h, wait: 1s, lateAnswer: 1min, maxStoredAnswer: 9KiB, maxStoredPerTenant: 2MiB, memory: 2MiB, ifStateFails: allow }
 payments: { rememberFor: 5h }
 statusCache: { enabled: false }
+notifications: { maxWait: 1s }
 deadlines: { connect: 1s, status: 9s, read: 14s, write: 34s }
 upstream: { maxSockets: 200 }
 circuit: { failureRate: 10% }
