@@ -70,8 +70,10 @@ describe('waiting status reads on three instances', { skip: skipWithoutRedis }, 
     const { bank, change, gateways } = await startThree(t, { statusCache: eager });
     const users = 3;
     const perUser = 10;
-    const replies = gateways.flatMap(({ url }) =>
-      Array.from({ length: users * perUser }, (_, at) => call(url, waiting(at % users))),
+    // The newest read of each instance, with whose credentials it polls, is that of another user.
+    const userOf = (instance: number, at: number) => (instance + at) % users;
+    const replies = gateways.flatMap(({ url }, instance) =>
+      Array.from({ length: users * perUser }, (_, at) => call(url, waiting(userOf(instance, at)))),
     );
     await untilListening(gateways, 'wait', replies.length);
 
@@ -83,8 +85,10 @@ describe('waiting status reads on three instances', { skip: skipWithoutRedis }, 
     change('ACSC');
 
     const answers = (await within(60_000, 'all answers', Promise.all(replies))).map(answerOf);
-    for (const [at, answer] of answers.entries())
-      assert.deepEqual(answer, [200, 'ACSC', `Bearer ${(at % (users * perUser)) % users}`]);
+    for (const [at, answer] of answers.entries()) {
+      const user = userOf(Math.floor(at / (users * perUser)), at % (users * perUser));
+      assert.deepEqual(answer, [200, 'ACSC', `Bearer ${user}`]);
+    }
     const rest = bank.requests.length - before - polls;
     const allowed = (performance.now() - startedAtMs) / intervalMs + 2 - polls + users;
     assert.ok(rest <= allowed, `${rest} requests after the change, at most ${allowed} expected`);
