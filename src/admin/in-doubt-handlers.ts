@@ -11,6 +11,7 @@ import { type InDoubtFilter, matches } from './in-doubt-filter.ts';
 import type { inDoubtQuery } from './request-schemas.ts';
 import { previewInDoubt, resolveSeveral } from './resolve-several.ts';
 import type { AdminApi } from './routes.ts';
+import { shareRead } from './shared-read.ts';
 
 export interface InDoubtDependencies {
   readonly inDoubt: Pick<InDoubtWrites, 'all'>;
@@ -24,9 +25,12 @@ type InDoubtHandlers = Pick<
 >;
 
 export function createInDoubtHandlers({ inDoubt, resolve, audit }: InDoubtDependencies): InDoubtHandlers {
+  /** During an outage of the bank, all consoles list thousands of requests whenever another one is added. */
+  const readAll = shareRead(inDoubt.all);
+
   async function list(query: z.output<typeof inDoubtQuery>): Promise<readonly ListedInDoubt[]> {
     const [filter, now] = [filterOf(query), Date.now()];
-    return (await inDoubt.all()).filter(({ entry }) => matches(entry, filter, now)).map(viewInDoubt);
+    return (await readAll()).filter(({ entry }) => matches(entry, filter, now)).map(viewInDoubt);
   }
 
   return {
