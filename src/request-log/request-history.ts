@@ -1,5 +1,6 @@
 /** The figures and the most frequent errors of all instances over a longer time. */
 
+import { setImmediate } from 'node:timers/promises';
 import type { RequestLog } from '../state/ports.ts';
 import {
   emptySecond,
@@ -46,6 +47,16 @@ const resolutions = [60, 300, 600, 1_800, 3_600, 7_200, 21_600, 86_400];
 const maxPoints = 360;
 const errorSeconds = 3_600;
 const maxErrors = 100;
+/** Slices that are read at the same time: a Redis that sends more at once does not answer in time. */
+const slicesPerRead = 24;
+/** After so many bytes of values, requests are served: ten instances have megabytes of them. */
+const bytesPerTurn = 64 * 1024;
+
+interface MinuteValue {
+  /** The beginning of the minute: seconds since 1970. */
+  readonly at: number;
+  readonly value: Buffer;
+}
 
 export function createRequestHistory({
   requestLog,
@@ -55,17 +66,27 @@ export function createRequestHistory({
   now = Date.now,
 }: HistoryDependencies): RequestHistory {
   /** The values of all minutes from `fromSeconds` to `toSeconds`. They may also be in the slice behind that of their minute. */
-  async function valuesOf(group: 'figures' | 'errors', fromSeconds: number, toSeconds: number) {
+  async function valuesOf(
+    group: 'figures' | 'errors',
+    fromSeconds: number,
+    toSeconds: number,
+  ): Promise<readonly MinuteValue[]> {
     await writer.flush(); // if it fails, the reads fail as well
     const first = sliceOf(fromSeconds * 1_000);
     const last = Math.min(sliceOf(toSeconds * 1_000) + 1, sliceOf(now() + clockMarginMs));
-    const slices = Array.from({ length: Math.max(0, last - first + 1) }, (_, index) => first + index);
-    const all = await Promise.all(slices.map((slice) => requestLog.readValues(slice, group)));
-    // The value in a later slice is the newer one of the same minute and instance.
-    const values = new Map(all.flatMap((each) => [...each]));
-    return [...values]
-      .map(([name, value]) => ({ at: minuteIn(name), value }))
-      .filter(({ at }) => at >= fromSeconds && at <= toSeconds);
+    const values = new Map<string, MinuteValue>();
+    for (let start = first; start <= last; start += slicesPerRead) {
+      const count = Math.min(slicesPerRead, last - start + 1);
+      const slices = Array.from({ length: count }, (_, index) => start + index);
+      const all = await Promise.all(slices.map((slice) => requestLog.readValues(slice, group)));
+      for (const [name, value] of all.flatMap((each) => [...each])) {
+        const at = minuteIn(name);
+        // The value in a later slice is the newer one of the same minute and instance.
+        if (at >= fromSeconds && at <= toSeconds) values.set(name, { at, value });
+      }
+      await setImmediate();
+    }
+    return [...values.values()];
   }
 
   return {
@@ -78,16 +99,17 @@ export function createRequestHistory({
       const first = firstSecond - (firstSecond % resolution);
       const minutes = await valuesOf('figures', first, lastSecond);
       const byPoint = new Map<number, SecondCounts[]>();
-      for (const { at, value } of minutes) {
+      await inTurns(minutes, ({ at, value }) => {
         const point = at - (at % resolution);
         const counts = byPoint.get(point) ?? [];
         byPoint.set(point, counts);
         counts.push(decodeFigures(at, value));
-      }
+      });
       const points: SecondStats[] = [];
       for (let at = first; at <= lastSecond; at += resolution) {
         const counts = byPoint.get(at);
         points.push(statsOfCounts(counts ? sumOfCounts(at, counts) : emptySecond(at)));
+        if (counts) await setImmediate();
       }
       return { resolutionSeconds: resolution, points };
     },
@@ -96,15 +118,30 @@ export function createRequestHistory({
       const nowSeconds = Math.floor(now() / 1_000);
       const minutes = await valuesOf('errors', nowSeconds - errorSeconds, nowSeconds);
       const sums = new Map<string, ErrorCount>();
-      for (const stored of minutes.flatMap(({ value }) => decodeErrors(value))) {
-        const { tenant } = stored;
-        const error = { ...stored, tenant: tenant === null ? null : tenants.nameOf(tenant) };
-        const known = sums.get(keyOf(error));
-        sums.set(keyOf(error), known ? mergeErrors(known, error) : error);
-      }
+      await inTurns(minutes, ({ value }) => {
+        for (const stored of decodeErrors(value)) {
+          const { tenant } = stored;
+          const error = { ...stored, tenant: tenant === null ? null : tenants.nameOf(tenant) };
+          const key = keyOf(error);
+          const known = sums.get(key);
+          sums.set(key, known ? mergeErrors(known, error) : error);
+        }
+      });
       return [...sums.values()]
         .toSorted((one, other) => other.count - one.count || other.lastAtMs - one.lastAtMs)
         .slice(0, maxErrors);
     },
   };
+}
+
+/** Uses all values, and lets requests be served in between. */
+async function inTurns(values: readonly MinuteValue[], use: (value: MinuteValue) => void): Promise<void> {
+  let bytes = 0;
+  for (const each of values) {
+    use(each);
+    bytes += each.value.length;
+    if (bytes < bytesPerTurn) continue;
+    bytes = 0;
+    await setImmediate();
+  }
 }

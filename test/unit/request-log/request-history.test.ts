@@ -1,7 +1,20 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { failedRecord } from '../../kit/request-records.ts';
 import { createLog, ofTenant, startMs } from './log-fixture.ts';
+
+/** @returns in how many turns of the event loop an operation ends, and its result */
+async function countTurns<Result>(operation: Promise<Result>): Promise<readonly [number, Result]> {
+  let isDone = false;
+  const end = () => {
+    isDone = true;
+  };
+  operation.then(end, end);
+  let turns = 0;
+  for (; !isDone; turns++) await setImmediate();
+  return [turns, await operation];
+}
 
 describe('the history of all instances', () => {
   test('sums the figures of all instances in each minute, also across slices', async () => {
@@ -46,6 +59,55 @@ describe('the history of all instances', () => {
     assert.deepEqual([first?.refused, first?.failed], [1, 1]);
     assert.equal(more.length, 0);
     assert.deepEqual([points[0]?.p50Ms, points[0]?.p99Ms], [null, null]);
+  });
+
+  test('reads a few slices at a time', async () => {
+    const { instance, log, advance, now } = createLog();
+    const one = instance('one');
+    for (let slice = 0; slice < 100; slice++) {
+      one.end();
+      advance(1_000);
+      await one.writer.flush();
+      advance(599_000);
+    }
+    const { readValues } = log;
+    let reads = 0;
+    let mostReads = 0;
+    const countingReads: typeof readValues = async (...args) => {
+      reads += 1;
+      mostReads = Math.max(mostReads, reads);
+      await setImmediate();
+      reads -= 1;
+      return readValues(...args);
+    };
+    Object.assign(log, { readValues: countingReads });
+    const { points } = await one.history.figures(startMs, now());
+    assert.equal(points.filter(({ requests }) => requests > 0).length, 100);
+    assert.ok(mostReads > 1 && mostReads <= 24, `${mostReads} reads at the same time`);
+  });
+
+  test('lets requests be served while it decodes many values', async () => {
+    const { instance, advance, now } = createLog();
+    const instances = Array.from({ length: 5 }, (_, index) => instance(`instance-${index}`));
+    for (let minute = 0; minute < 20; minute++) {
+      for (const each of instances) {
+        for (let tenant = 0; tenant < 40; tenant++)
+          each.end({
+            ...failedRecord('CIRCUIT_OPEN', 503),
+            ...ofTenant(`tenant-${tenant}`),
+            receivedAtMs: now() - 12,
+          });
+      }
+      advance(60_000);
+      for (const each of instances) await each.writer.flush();
+    }
+    const [one = assert.fail()] = instances;
+    const [turnsOfErrors, errors] = await countTurns(one.history.errors());
+    assert.equal(errors.length, 40);
+    assert.ok(turnsOfErrors > 5, `${turnsOfErrors} turns`);
+    const [turnsOfFigures, { points }] = await countTurns(one.history.figures(startMs, now()));
+    assert.equal(points.filter(({ requests }) => requests > 0).length, 20);
+    assert.ok(turnsOfFigures >= 20, `${turnsOfFigures} turns`);
   });
 
   test('includes the figures of an outage of the state', async () => {
