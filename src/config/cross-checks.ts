@@ -33,6 +33,7 @@ export const settingCrossChecks: readonly CrossCheck[] = [
   adminWithoutToken,
   signInWithoutRoles,
   proxyRolesWithoutProxies,
+  oneHeaderForUserAndGroups,
   proxyCertificatesNeverRequested,
   duplicateOperators,
   reservedOperatorNames,
@@ -104,6 +105,19 @@ function proxyRolesWithoutProxies({
   const message =
     'no proxy is trusted, so its headers are ignored; set admin.trustedProxies, or remove proxySignIn';
   return [{ path, related: [['admin', 'trustedProxies']], message }];
+}
+
+function oneHeaderForUserAndGroups({ admin: { proxySignIn } }: Config): readonly ConfigError[] {
+  const { userHeader, groupsHeader } = proxySignIn;
+  if (userHeader.toLowerCase() !== groupsHeader.toLowerCase()) return [];
+  const message = 'the same header as admin.proxySignIn.userHeader; set the one with the groups';
+  return [
+    {
+      path: ['admin', 'proxySignIn', 'groupsHeader'],
+      related: [['admin', 'proxySignIn', 'userHeader']],
+      message,
+    },
+  ];
 }
 
 function proxyCertificatesNeverRequested({ admin: { trustedProxies, tls } }: Config): readonly ConfigError[] {

@@ -166,6 +166,8 @@ const issuerExpected = 'expected the URL of an issuer, such as https://login.exa
 function issuerProblem(url: URL, text: string): string | undefined {
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback(url.hostname)))
     return 'expected a URL that begins with https://; http:// is possible on loopback only';
+  if (url.pathname.includes('/.well-known/'))
+    return 'expected the issuer itself; remove /.well-known/ and everything after it';
   return problemOf(url, text);
 }
 

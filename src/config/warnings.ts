@@ -34,6 +34,7 @@ export const configWarnings = (config: Config, context: WarningContext): readonl
     openLookUps,
     noOperators,
     sessionsInPlainText,
+    signInOnLoopback,
     repeatedSegment,
     clientsOfInactiveEnvironments,
     stateInMemory,
@@ -91,6 +92,16 @@ function sessionsInPlainText({ admin }: Config): readonly ConfigWarning[] {
     'sessions of operators can be read on the network, because the URL begins with http:; ' +
     'set admin.tls, or the https: URL of a proxy in front';
   return [{ path: ['admin', 'publicUrl'], related: [['admin', 'tls']], message }];
+}
+
+/** Right for a tunnel or `kubectl port-forward` only. */
+function signInOnLoopback({ admin }: Config): readonly ConfigWarning[] {
+  const { hostname } = new URL(admin.publicUrl);
+  if (!admin.oidc || isLoopback(admin.host) || !isLoopback(hostname)) return [];
+  const message =
+    `after the sign-in, the provider sends the browser to ${admin.publicUrl}/oidc/callback, which other hosts cannot reach; ` +
+    'set the URL under which operators open the console';
+  return [{ path: ['admin', 'publicUrl'], related: [['admin', 'host']], message }];
 }
 
 function repeatedSegment({ standard: { segment }, environments }: Config): readonly ConfigWarning[] {

@@ -34,7 +34,11 @@ const proxyExpected =
 const trustedProxy = z
   .string({ error: proxyExpected })
   .transform((text) => fingerprintDigits(text) ?? text)
-  .refine((text) => isNetwork(text) || fingerprintDigits(text) !== undefined, proxyExpected);
+  .refine((text) => isNetwork(text) || fingerprintDigits(text) !== undefined, proxyExpected)
+  .refine(
+    (text) => !text.endsWith('/0'),
+    'every host could act as any operator; list the addresses of the proxies',
+  );
 
 const group = () => z.string().min(1).max(256);
 
@@ -61,7 +65,17 @@ const headerName = (fallback: string) =>
       /^[A-Za-z][A-Za-z0-9-]{0,63}$/,
       'expected the name of a header: letters, digits and hyphens, beginning with a letter',
     )
+    .refine(
+      (name) => !otherHeaders.has(name.toLowerCase()),
+      'expected a header that the proxy sets for this purpose; this one has another meaning',
+    )
     .default(fallback);
+
+/** Some contain secrets, which would then be in the audit log. */
+const otherHeaders: ReadonlySet<string> = new Set([
+  ...['authorization', 'proxy-authorization', 'cookie', 'host', 'origin', 'user-agent'],
+  ...['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto'],
+]);
 
 const proxySignIn = z
   .strictObject({
@@ -132,6 +146,10 @@ export const admin = z
         'The names under which operators and programs reach the listener, such as that of a Kubernetes service. IP addresses, localhost, admin.host and the host of admin.publicUrl are always allowed; other names get 421, because a hostile site could point its own name to this address (DNS rebinding).',
       ),
     publicUrl: webAddress()
+      .refine(
+        (url) => new URL(url).pathname === '/',
+        'the console needs a host of its own, because it loads its files and data from the root; remove the path',
+      )
       .optional()
       .meta({ defaultText: 'from host and port: http://127.0.0.1:9090' })
       .describe(
