@@ -16,6 +16,7 @@ import {
 } from '../kit/redis.ts';
 import { statusRead, transfersPath } from '../kit/request.ts';
 import { untilListening } from '../kit/status-listeners.ts';
+import { openStatusStream } from '../kit/status-stream.ts';
 import { type StubRequest, startStubBank, statusResponse } from '../kit/stub-bank.ts';
 import { until, within } from '../kit/within.ts';
 
@@ -184,5 +185,27 @@ describe('waiting status reads', { skip: skipWithoutRedisServer }, () => {
 
     assert.deepEqual(answerOf(await reply), [200, 'ACTC', 'Bearer one']);
     assert.ok(bank.requests.length <= before + 1, 'a poll that was on its way may still arrive');
+  });
+
+  test('that are streams continue after a Redis outage, even if Redis has lost its data', async (t) => {
+    const { bank, change } = await startBank(t);
+    const redis = await startRedis(t);
+    const gateway = await startGateway(t, {
+      environments: { sandbox: { baseUrl: bank.baseUrl } },
+      state: { redis: redis.url, timeout: '250ms', afterLoss: 'resume' },
+      statusCache: eager,
+    });
+    const stream = await openStatusStream(gateway.url, statusRead.path, { Authorization: 'Bearer one' });
+    assert.equal((await stream.next())?.data.transactionStatus, 'ACTC');
+
+    await redis.kill();
+    await until(10_000, 'Redis is missed', () =>
+      gateway.logLines.some((line) => line.includes('shared state unavailable')),
+    );
+    change('ACSC');
+    await redis.restart();
+
+    assert.equal((await stream.next())?.data.transactionStatus, 'ACSC');
+    stream.close();
   });
 });
