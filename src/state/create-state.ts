@@ -2,10 +2,11 @@
 
 import type { StateSettings } from '../config/schema.ts';
 import { encryptRequestLog } from './encrypted-request-log.ts';
-import { encryptKeyValues, readEncryptionKeys } from './encryption.ts';
+import { encryptKeyValues, encryptSchedules, readEncryptionKeys } from './encryption.ts';
 import { createMemoryState } from './memory.ts';
 import type { KeyValues, RequestLog, State } from './ports.ts';
 import { createRedisState } from './redis.ts';
+import type { Schedules } from './schedules.ts';
 import { createSqliteState } from './sqlite.ts';
 
 /** @param onChange called when a problem with the state begins, ends or becomes another one */
@@ -27,17 +28,19 @@ export function lostOnRestart({ redis, file }: StateSettings): string | undefine
 export interface EncryptedState {
   readonly keyValues: KeyValues;
   readonly requestLog: RequestLog;
+  readonly schedules: Schedules;
 }
 
 /** @throws Error that says what to change, if the key file cannot be used */
 export function withEncryption(
-  { keyValues, requestLog }: Pick<State, 'keyValues' | 'requestLog'>,
+  { keyValues, requestLog, schedules }: Pick<State, 'keyValues' | 'requestLog' | 'schedules'>,
   { encryptionKeyFile }: StateSettings,
 ): EncryptedState {
-  if (encryptionKeyFile === null) return { keyValues, requestLog };
+  if (encryptionKeyFile === null) return { keyValues, requestLog, schedules };
   const keys = readEncryptionKeys(encryptionKeyFile);
   return {
     keyValues: encryptKeyValues(keyValues, keys),
     requestLog: encryptRequestLog(requestLog, keys),
+    schedules: encryptSchedules(schedules, keys),
   };
 }

@@ -4,6 +4,7 @@ import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:cry
 import { readFileSync } from 'node:fs';
 import { type EncryptionKeys, parseEncryptionKeys } from '../config/encryption-keys.ts';
 import type { KeyValues, ReplaceConditions } from './ports.ts';
+import type { ScheduledRecord, Schedules } from './schedules.ts';
 
 /**
  * Encrypts values before they are stored, each one bound to its key in the store.
@@ -56,6 +57,43 @@ export function encryptKeyValues(keyValues: KeyValues, [current, ...older]: Encr
     replace,
     remove: keyValues.remove,
     removeIf,
+  };
+}
+
+/**
+ * Encrypts the texts of scheduled records, each one bound to its key. Keys and due times are not encrypted.
+ *
+ * A text that cannot be decrypted is returned as stored, as by `encryptKeyValues`.
+ */
+export function encryptSchedules(schedules: Schedules, [current, ...older]: EncryptionKeys): Schedules {
+  const cipher = createTextCipher(current);
+  const ciphers = [cipher, ...older.map(createTextCipher)];
+  const nameOf = (key: string) => `schedule:${key}`;
+
+  function decrypt(key: string, { version, text }: ScheduledRecord): ScheduledRecord {
+    for (const { decrypt } of ciphers) {
+      const decrypted = decrypt(nameOf(key), text);
+      if (decrypted !== undefined) return { version, text: decrypted };
+    }
+    return { version, text };
+  }
+
+  return {
+    ...schedules,
+    async read(key) {
+      const stored = await schedules.read(key);
+      return stored && decrypt(key, stored);
+    },
+    write: (key, version, text, changes) =>
+      schedules.write(key, version, text && cipher.encrypt(nameOf(key), text), changes),
+    async list(queue, limit) {
+      const listed = await schedules.list(queue, limit);
+      return listed.map(({ key, record }) => ({ key, record: decrypt(key, record) }));
+    },
+    async take(queue, limit, leaseMs) {
+      const taken = await schedules.take(queue, limit, leaseMs);
+      return taken.map(({ key, lease, record }) => ({ key, lease, record: record && decrypt(key, record) }));
+    },
   };
 }
 

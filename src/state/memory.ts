@@ -2,6 +2,7 @@
 
 import { done, knownResult, no, yes } from './known-results.ts';
 import { createMemoryRequestLog } from './memory-request-log.ts';
+import { createMemorySchedules } from './memory-schedules.ts';
 import {
   type BucketRate,
   EpochMismatchError,
@@ -26,6 +27,7 @@ export function createMemoryState(now: () => number = () => performance.now()): 
     keyValues: createKeyValues(now),
     sets: createSets(),
     journals: createJournals(now),
+    schedules: createMemorySchedules(now),
     tokenBuckets: createMemoryTokenBuckets(now),
     pubsub: createPubSub(),
     requestLog: createMemoryRequestLog(now),

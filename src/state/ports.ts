@@ -1,6 +1,7 @@
 /** The interface of the shared state. Memory, SQLite and Redis implement it; one contract suite tests all of them. */
 
 import { GatewayError } from '../request/errors.ts';
+import type { Schedules } from './schedules.ts';
 
 /**
  * A key-value store. Every operation touches one key, so the keys may be spread over the nodes of a cluster.
@@ -330,6 +331,7 @@ export interface State {
   readonly keyValues: KeyValues;
   readonly sets: Sets;
   readonly journals: Journals;
+  readonly schedules: Schedules;
   readonly tokenBuckets: TokenBuckets;
   readonly pubsub: PubSub;
   readonly requestLog: RequestLog;

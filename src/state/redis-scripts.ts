@@ -190,6 +190,84 @@ function own.appendToLog(_, chunks, others, ttl, writer, number, chunk, values, 
   redis.call('PEXPIRE', counters, ttl)
   return results
 end
+
+-- Schedules: each queue is a sorted set of due times in ms. The due time of a leased record, which is the end of the lease, has the
+-- fraction .5; all others are whole. A record is its version and its text.
+local function is_leased(score, now)
+  return score and score % 1 == 0.5 and score > now
+end
+
+-- delay: in ms, '' to remove the record from the queue. lease: the due time of the lease that ends; '' changes only what is not leased.
+local function change_due(queue, member, delay, lease, now)
+  local score = tonumber(redis.call('ZSCORE', queue, member) or nil)
+  if lease ~= '' then
+    if score ~= tonumber(lease) then return 0 end
+  elseif is_leased(score, now) then
+    return 0
+  end
+  if delay == '' then return redis.call('ZREM', queue, member) end
+  redis.call('ZADD', queue, string.format('%.0f', math.floor(now + delay)), member)
+  return 1
+end
+
+-- queues: position in KEYS of the queues. expected: the version, 0 if there must be no record. removes: 1 to remove the record. Then
+-- a delay and a lease for each queue. Returns the new version, or 0.
+function own.writeScheduled(_, key, queues, member, expected, removes, text, ...)
+  local version = string.match(redis.call('GET', key) or '0 ', '^(%d+) ')
+  if version ~= expected then return 0 end
+  local now = clock()
+  local next_version = string.format('%.0f', math.max(tonumber(version) + 1, math.floor(now)))
+  if removes == '1' then
+    redis.call('DEL', key)
+  else
+    redis.call('SET', key, next_version .. ' ' .. text)
+  end
+  local changes = {...}
+  for i = 1, #changes / 2 do
+    change_due(KEYS[queues + i - 1], member, changes[2 * i - 1], changes[2 * i], now)
+  end
+  return tonumber(next_version)
+end
+
+-- Returns the members that are due, each followed by its lease.
+function own.takeDue(_, queue, limit, lease_ms)
+  local now = clock()
+  local lease = string.format('%.1f', math.ceil(now + lease_ms) + 0.5)
+  local taken = {}
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', queue, '-inf', now, 'LIMIT', 0, limit)) do
+    redis.call('ZADD', queue, lease, member)
+    taken[#taken + 1] = member
+    taken[#taken + 1] = lease
+  end
+  return taken
+end
+
+-- Returns the new lease, '' if the record is leased to another instance.
+function own.extendLease(_, queue, member, lease, lease_ms)
+  if tonumber(redis.call('ZSCORE', queue, member) or nil) ~= tonumber(lease) then return '' end
+  local next_lease = string.format('%.1f', math.ceil(clock() + lease_ms) + 0.5)
+  redis.call('ZADD', queue, next_lease, member)
+  return next_lease
+end
+
+function own.reschedule(_, queue, member, delay, lease)
+  return change_due(queue, member, delay, lease, clock())
+end
+
+-- to: position of the other queue in KEYS. Returns how many were removed from the first one.
+function own.promote(_, from, to, limit)
+  local now, members = clock(), redis.call('ZRANGE', from, 0, limit - 1)
+  for _, member in ipairs(members) do
+    redis.call('ZREM', from, member)
+    if redis.call('ZSCORE', KEYS[tonumber(to)], member) then change_due(KEYS[tonumber(to)], member, 0, '', now) end
+  end
+  return #members
+end
+
+-- Returns how many members a queue has, and how many are due.
+function own.countDue(_, queue)
+  return {redis.call('ZCARD', queue), redis.call('ZCOUNT', queue, '-inf', clock())}
+end
 `;
 
 /**

@@ -30,6 +30,7 @@ import { createConfirmedWrites } from './redis-confirmation.ts';
 import { createRedisMonitor } from './redis-monitor.ts';
 import { createReplicaCounts } from './redis-replicas.ts';
 import { createRedisRequestLog } from './redis-request-log.ts';
+import { createRedisSchedules } from './redis-schedules.ts';
 import { takeResultOf } from './token-bucket.ts';
 
 /** How long `open` waits for Redis to answer. Milliseconds. */
@@ -117,6 +118,11 @@ export function createRedisState(
     }),
     sets: createSets(send, sendConfirmed),
     journals: createJournals(send),
+    schedules: createRedisSchedules(
+      prefix,
+      settings.kind === 'cluster' ? scheduleTags : ['{0}'],
+      sendCommand,
+    ),
     tokenBuckets: createTokenBuckets(send, (convert, bucket, ...args) => {
       const key = prefixed(bucket);
       const otherKeys = [`${prefix}{${key}}:leases`]; // the same slot of a cluster, and below the prefix
@@ -161,6 +167,9 @@ const nearlyFull =
 const hashTags = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'].map(
   (character) => `{${character}}`,
 );
+
+/** Few, because each instance looks for due records in each part of each queue. */
+const scheduleTags = ['{0}', '{1}', '{2}', '{3}', '{4}', '{5}', '{6}', '{7}'] as const;
 
 /** Sends a command on one key, and converts its result. */
 type Send = <Value>(

@@ -19,6 +19,7 @@ import {
 } from './sqlite-errors.ts';
 import { createJournalRows } from './sqlite-journals.ts';
 import { createRequestLogTables, createSqliteRequestLog, requestLogSchema } from './sqlite-request-log.ts';
+import { createScheduleTables, createSqliteSchedules, schedulesSchema } from './sqlite-schedules.ts';
 
 /** Identifies our files (PRAGMA application_id): "Pstk". */
 const applicationId = 0x5073746b;
@@ -99,6 +100,10 @@ export function createSqliteState(
       append: (key, texts, ttlMs) => change(({ appendTexts }) => appendTexts(key, texts, ttlMs)),
       read: (key) => read(({ textsOf }) => textsOf(key)),
     },
+    schedules: createSqliteSchedules(
+      (operation) => read(({ schedules }) => operation(schedules)),
+      (operation) => change(({ schedules }) => operation(schedules)),
+    ),
     tokenBuckets,
     pubsub,
     requestLog: createSqliteRequestLog(
@@ -173,7 +178,7 @@ function prepareFile(file: string, database: DatabaseSync): void {
   } else if (version > schemaVersion) {
     throw newerFile(file);
   }
-  database.exec(`${requestLogSchema}; COMMIT`);
+  database.exec(`${requestLogSchema}; ${schedulesSchema}; COMMIT`);
   if (pragma('quick_check(1)') !== 'ok') throw corruptFile(file);
   database.exec('PRAGMA journal_mode = WAL');
 }
@@ -210,7 +215,7 @@ function setFenced(
 }
 
 /**
- * The operations of `KeyValues`, `Sets`, `Journals` and `RequestLog`, synchronously. They throw what SQLite throws; changes must run in `transact`.
+ * The operations of `KeyValues`, `Sets`, `Journals`, `Schedules` and `RequestLog`, synchronously. They throw what SQLite throws; changes must run in `transact`.
  *
  * @param now milliseconds since 1970; never runs backwards, not even across restarts
  */
@@ -287,6 +292,7 @@ function createTables(database: DatabaseSync, now: () => number) {
       void change((nowMs) => journals.append(key, texts, nowMs, nowMs + ttlMs)),
     textsOf: (key: string): readonly string[] => journals.read(key, now()).map(textOf),
     requestLog: createRequestLogTables(prepare, now),
+    schedules: createScheduleTables(prepare, now),
   };
 }
 

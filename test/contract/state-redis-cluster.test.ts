@@ -11,6 +11,7 @@ import { testKeyValues } from './key-values-contract.ts';
 import { testPubSub } from './pubsub-contract.ts';
 import { createRedisTestStore } from './redis-test-store.ts';
 import { testRequestLog } from './request-log-contract.ts';
+import { testSchedules } from './schedules-contract.ts';
 import { testSets } from './sets-contract.ts';
 import { testTokenBuckets } from './token-buckets-contract.ts';
 
@@ -27,6 +28,7 @@ describe('the Redis cluster state', () => {
   testInvalidUtf8(cluster);
   testSets(cluster);
   testJournals(cluster);
+  testSchedules(cluster);
   testTokenBuckets(cluster);
   testPubSub(cluster);
   testRequestLog(cluster);

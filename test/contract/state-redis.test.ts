@@ -10,6 +10,7 @@ import { testKeyValues } from './key-values-contract.ts';
 import { testPubSub } from './pubsub-contract.ts';
 import { createRedisTestStore } from './redis-test-store.ts';
 import { testRequestLog } from './request-log-contract.ts';
+import { testSchedules } from './schedules-contract.ts';
 import { testSets } from './sets-contract.ts';
 import { testTokenBuckets } from './token-buckets-contract.ts';
 
@@ -26,6 +27,7 @@ describe('the Redis state', () => {
   testInvalidUtf8(redis);
   testSets(redis);
   testJournals(redis);
+  testSchedules(redis);
   testTokenBuckets(redis);
   testPubSub(redis);
   testRequestLog(redis);

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe } from 'node:test';
 import { encryptRequestLog } from '../../src/state/encrypted-request-log.ts';
-import { encryptKeyValues } from '../../src/state/encryption.ts';
+import { encryptKeyValues, encryptSchedules } from '../../src/state/encryption.ts';
 import type { State } from '../../src/state/ports.ts';
 import { createSqliteState } from '../../src/state/sqlite.ts';
 import { temporaryFolder } from '../kit/folder.ts';
@@ -12,6 +12,7 @@ import { testJournals } from './journals-contract.ts';
 import { testKeyValues } from './key-values-contract.ts';
 import { testPubSub } from './pubsub-contract.ts';
 import { testRequestLog } from './request-log-contract.ts';
+import { testSchedules } from './schedules-contract.ts';
 import { testSets } from './sets-contract.ts';
 import { createManualClock, type StateUnderTest } from './state-contract.ts';
 import { testTokenBuckets } from './token-buckets-contract.ts';
@@ -43,6 +44,7 @@ describe('the SQLite state', () => {
   testFences(sqlite());
   testSets(sqlite());
   testJournals(sqlite());
+  testSchedules(sqlite());
   testTokenBuckets(sqlite());
   testPubSub(sqlite());
   testRequestLog(sqlite());
@@ -54,7 +56,9 @@ describe('the encrypted SQLite state', () => {
     ...state,
     keyValues: encryptKeyValues(state.keyValues, keys),
     requestLog: encryptRequestLog(state.requestLog, keys),
+    schedules: encryptSchedules(state.schedules, keys),
   }));
   testKeyValues(encrypted);
+  testSchedules(encrypted);
   testRequestLog(encrypted);
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { encryptRequestLog } from '../../../src/state/encrypted-request-log.ts';
-import { encryptKeyValues } from '../../../src/state/encryption.ts';
+import { encryptKeyValues, encryptSchedules } from '../../../src/state/encryption.ts';
 import { createExpiringMap, createMemoryState } from '../../../src/state/memory.ts';
 import type { State } from '../../../src/state/ports.ts';
 import { testFences } from '../../contract/fences-contract.ts';
@@ -10,6 +10,7 @@ import { testJournals } from '../../contract/journals-contract.ts';
 import { testKeyValues } from '../../contract/key-values-contract.ts';
 import { testPubSub } from '../../contract/pubsub-contract.ts';
 import { testRequestLog } from '../../contract/request-log-contract.ts';
+import { testSchedules } from '../../contract/schedules-contract.ts';
 import { testSets } from '../../contract/sets-contract.ts';
 import { createManualClock, type StateUnderTest } from '../../contract/state-contract.ts';
 import { testTokenBuckets } from '../../contract/token-buckets-contract.ts';
@@ -33,6 +34,7 @@ describe('the memory state', () => {
   testFences(memory());
   testSets(memory());
   testJournals(memory());
+  testSchedules(memory());
   testTokenBuckets(memory());
   testPubSub(memory());
   testRequestLog(memory());
@@ -42,6 +44,7 @@ describe('the encrypted memory state', () => {
   const keys = [randomBytes(32), randomBytes(32)] as const;
   testKeyValues(memory((state) => ({ ...state, keyValues: encryptKeyValues(state.keyValues, keys) })));
   testRequestLog(memory((state) => ({ ...state, requestLog: encryptRequestLog(state.requestLog, keys) })));
+  testSchedules(memory((state) => ({ ...state, schedules: encryptSchedules(state.schedules, keys) })));
 });
 
 describe('the encrypted memory state, used by clients with different current keys', () => {
@@ -52,6 +55,7 @@ describe('the encrypted memory state, used by clients with different current key
   testRequestLog(
     memory((state) => ({ ...state, requestLog: encryptRequestLog(state.requestLog, nextKeys()) })),
   );
+  testSchedules(memory((state) => ({ ...state, schedules: encryptSchedules(state.schedules, nextKeys()) })));
 });
 
 describe('the expiring map', () => {
