@@ -112,6 +112,7 @@ export function createAdminServer({
       },
     },
     loss: ledger.lossGuard,
+    subscriptions: services.webhooks.manage,
     resolve: services.resolve,
     signIn: signIn.handlers,
   });

@@ -174,7 +174,12 @@ export function assembleGateway(
     await adminTasks.verifySessions();
     return sessionPollMs;
   });
+  const webhooksTask = createPeriodicTask(async () => {
+    services.webhooks.run();
+    return heartbeatMs;
+  });
   const tasks = [
+    webhooksTask,
     identitiesTask,
     oidcTask,
     sessionsTask,
@@ -204,6 +209,7 @@ export function assembleGateway(
     await Promise.all([listener.close(), closeServer(adminServer)]);
     readiness.phase = 'closed';
     for (const task of tasks) task.stop();
+    await services.webhooks.stop();
     await services.requestRecords.flush();
     await fleetTasks.stop(why);
     requestHandlers.current.upstreams.close();

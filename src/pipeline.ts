@@ -13,6 +13,8 @@ import {
 import { enforceIdempotency, type IdempotencyDependencies } from './idempotency/enforce-idempotency.ts';
 import { type IdentifyTenantDependencies, identifyTenant } from './identities/identify-tenant.ts';
 import { type AwaitStatusDependencies, awaitStatus } from './notifications/await-status.ts';
+import { type RenewCredentialsDependencies, renewCredentials } from './notifications/renew-credentials.ts';
+import { type SubscribeDependencies, subscribe } from './notifications/subscribe.ts';
 import type { Lane } from './pis/operations.ts';
 import type { PisRequest } from './request/messages.ts';
 import { type Handler, startPipeline } from './request/stage.ts';
@@ -31,6 +33,7 @@ export interface PipelineDependencies
   readonly idempotency: IdempotencyDependencies;
   readonly statusCache: StatusCache;
   readonly notifications: AwaitStatusDependencies;
+  readonly webhooks: SubscribeDependencies & RenewCredentialsDependencies;
   /** Base URL of the gateway for TPPs, for the links in responses. */
   readonly publicUrl: string;
   readonly segment: string;
@@ -38,7 +41,7 @@ export interface PipelineDependencies
 }
 
 export function createPipeline(dependencies: PipelineDependencies): Handler<PisRequest> {
-  const { idempotency, statusCache, notifications, publicUrl, segment } = dependencies;
+  const { idempotency, statusCache, notifications, webhooks, publicUrl, segment } = dependencies;
   const routing = { ...dependencies, prefetchStatus: statusCache.prefetch };
   const begin = startPipeline<PisRequest>()
     .use(observe(dependencies.observer, dependencies.startTrace))
@@ -49,6 +52,7 @@ export function createPipeline(dependencies: PipelineDependencies): Handler<PisR
       .use(prefetchWithClaim(routing)) // shares the round trip of the claim
       .use(enforceIdempotency(idempotency, createUpdatePublicUrl(publicUrl, segment)))
       .use(chooseEnvironment(routing)) // sets request.environment
+      .use(subscribe(webhooks)) // to webhooks about the status
       .use(cacheStatus(statusCache)) // invalidates before and after
       .use(rewriteUrls(publicUrl, segment))
       .endWith(callUpstream(dependencies.upstreamFor)),
@@ -63,6 +67,7 @@ export function createPipeline(dependencies: PipelineDependencies): Handler<PisR
       .use(idempotency.resolveCancelled)
       .use(chooseEnvironment(routing))
       .use(awaitStatus(notifications)) // conditional and waiting reads
+      .use(renewCredentials(webhooks)) // with which the status is read for webhooks
       .use(cacheStatus(statusCache))
       .use(rewriteUrls(publicUrl, segment))
       .endWith(callUpstream(dependencies.upstreamFor)),

@@ -21,11 +21,16 @@ import {
   IdentityContradiction,
 } from './identities/configured-identities.ts';
 import { identitySettingsOf } from './identities/identity-settings.ts';
+import { pollIntervalMs } from './notifications/poll-schedule.ts';
+import { pollHeadersOf } from './notifications/poll-target.ts';
 import type { PollPipeline } from './notifications/status-reads.ts';
+import { createWebhookConfig, type WebhookConfig } from './notifications/webhook-config.ts';
 import { createPipeline, createPollPipeline, type PipelineDependencies } from './pipeline.ts';
+import { headerValue } from './pis/headers.ts';
 import { createMatcher } from './pis/operations.ts';
 import { createLookUp } from './self-service/look-up.ts';
 import type { Services } from './services.ts';
+import { paymentKeyOf } from './status-cache/cache-key.ts';
 import { createStatusCache, type Purge } from './status-cache/cache-status.ts';
 import { observeRefusal } from './telemetry/observe.ts';
 import { createObserveLookUp } from './telemetry/observe-look-up.ts';
@@ -51,6 +56,7 @@ export interface RequestHandler {
   readonly serve: RequestListener;
   /** How the gateway itself reads statuses. */
   readonly polls: PollPipeline;
+  readonly webhooks: WebhookConfig;
   /** Removes a payment, or all payments, from the status caches of all instances. @throws GatewayError STATE_UNAVAILABLE */
   readonly purgeStatusCache: Purge;
   /** The environments for the admin API, in the order of the configuration. */
@@ -63,6 +69,7 @@ export interface RequestHandler {
 export function createRequestHandlers(config: Config, services: Services): RequestHandlers {
   let current = createRequestHandler(config, services, createIdentities(config, services));
   services.notifications.reads.current = current.polls;
+  services.webhooks.current = current.webhooks;
   return {
     get current() {
       return current;
@@ -85,6 +92,7 @@ export function createRequestHandlers(config: Config, services: Services): Reque
       services.currentConfig.value = next;
       services.notifications.reads.current = handler.polls;
       services.notifications.openListeners.endStreams();
+      services.webhooks.current = handler.webhooks;
       previous.upstreams.close();
     },
   };
@@ -118,6 +126,8 @@ function createRequestHandler(
   const { prefetchPermit } = upstreams;
   const statusCache = createStatusCache(config, services.statusCache, identities, prefetchPermit);
 
+  const webhooks = createWebhookConfig(config, identities.current);
+
   const pipelineDependencies: PipelineDependencies = {
     log: telemetry.log,
     observer,
@@ -138,6 +148,23 @@ function createRequestHandler(
       statuses: statusCache.statuses,
       settings: config.notifications,
       metrics: telemetry.metrics,
+    },
+    webhooks: {
+      urlsOf: (client) => webhooks.clients.get(client)?.urls,
+      store: services.webhooks.store,
+      keyOf: statusCache.statuses.keyOf,
+      paymentKeyOf,
+      pollHeadersOf,
+      mayStoreCredentials:
+        services.state.keyValues.readNow !== undefined || config.state.encryptionKeyFile !== null,
+      canPoll({ operation, environment, headers }, paymentId) {
+        const isSigned = headerValue(headers, 'signature') !== undefined;
+        const isReadable = webhooks.statusReadOf({ ...operation, paymentId }) !== undefined;
+        return isReadable && (!isSigned || environments.get(environment.name)?.signing !== undefined);
+      },
+      firstPollMs: () => pollIntervalMs(webhooks.schedule, 'pending', 0) ?? 0,
+      keepForMs: webhooks.keepForMs,
+      log: telemetry.log,
     },
     prefetchPermit,
     publicUrl: listen.publicUrl,
@@ -192,6 +219,7 @@ function createRequestHandler(
         return (limiter?.perSecond ?? 1) * config.notifications.share;
       },
     },
+    webhooks,
     purgeStatusCache: statusCache.purge,
     environmentViews: () => viewEnvironments(config.environments.all, upstreams),
     preflight(name) {

@@ -20,12 +20,14 @@ import {
   type WithNames,
 } from './identities/recorded-names.ts';
 import { createNotifications, type NotificationServices } from './notifications/create-notifications.ts';
+import { createWebhooks, type Webhooks } from './notifications/create-webhooks.ts';
 import { createPeriodicTask, type PeriodicTask } from './periodic-task.ts';
 import { createRequestRecords, type RequestRecords } from './request-log/create-request-records.ts';
 import { createLookUpLimits, type LookUpLimits } from './self-service/look-up-limits.ts';
 import { withEncryption } from './state/create-state.ts';
 import type { KeyValues, State } from './state/ports.ts';
 import { createStateHeartbeat, type StateHeartbeat } from './state-heartbeat.ts';
+import { paymentKeyOf } from './status-cache/cache-key.ts';
 import { createStatusCacheServices, type StatusCacheServices } from './status-cache/cache-status.ts';
 import { createTelemetry, type Telemetry } from './telemetry/create-telemetry.ts';
 import { createFleet, type Fleet, type FleetEvents } from './telemetry/fleet.ts';
@@ -58,6 +60,7 @@ export interface Services {
   readonly resolve: Resolve;
   readonly statusCache: StatusCacheServices;
   readonly notifications: NotificationServices;
+  readonly webhooks: Webhooks;
   readonly holds: Holds;
   readonly upstream: SharedUpstreamState;
   readonly takeQuota: TakeQuota;
@@ -138,6 +141,15 @@ export function createServices(
     maxConnections: config.listen.maxConnections,
     metrics,
   });
+  const { schedules } = encryptedState;
+  const webhooks = createWebhooks({
+    ...notifications,
+    schedules,
+    events: statusCache.events,
+    paymentKeyOf,
+    log,
+    metrics,
+  });
 
   const requestRecords = createRequestRecords({
     requestLog: encryptedState.requestLog,
@@ -202,6 +214,7 @@ export function createServices(
     resolve,
     statusCache,
     notifications,
+    webhooks,
     holds,
     upstream: { permits, adaptiveRates, holds, timeline },
     requestRecords,

@@ -19,13 +19,14 @@ import { operatorOf } from './authenticate-operator.ts';
 import type { Readiness } from './dashboard-snapshot.ts';
 import type { EventStream } from './event-stream.ts';
 import { createInDoubtHandlers, type InDoubtDependencies } from './in-doubt-handlers.ts';
+import { createNotificationHandlers, type NotificationDependencies } from './notification-handlers.ts';
 import { openapiYaml } from './openapi/document.ts';
 import type { EnvironmentView } from './response-schemas.ts';
 import type { AdminApi } from './routes.ts';
 import type { SignIn } from './sign-in.ts';
 import { viewState } from './state-view.ts';
 
-interface AdminApiDependencies extends InDoubtDependencies {
+interface AdminApiDependencies extends InDoubtDependencies, NotificationDependencies {
   readonly readiness: () => Readiness;
   readonly metrics: Pick<Metrics, 'text' | 'contentType'>;
   readonly environments: () => readonly EnvironmentView[];
@@ -71,12 +72,14 @@ export function createAdminApi({
   inDoubt,
   resolve,
   loss,
+  subscriptions,
   events,
   signIn,
 }: AdminApiDependencies): AdminApi {
   return {
     ...signIn,
     ...createInDoubtHandlers({ inDoubt, resolve, audit }),
+    ...createNotificationHandlers({ subscriptions, audit }),
 
     getLiveness: () => ({ status: 'live' }),
 

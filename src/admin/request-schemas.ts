@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { duration } from '../config/units.ts';
+import { subscriptionStates } from '../notifications/manage-subscriptions.ts';
 import { isPaymentId, operations } from '../pis/operations.ts';
 
 /** Control characters (such as those of terminals), line ends, and characters that change the text direction (UAX 9). */
@@ -132,6 +133,18 @@ export const historyQuery = z.strictObject({
   from: time.optional().describe('The beginning; by default, an hour before the end.'),
   to: time.optional().describe('The end; by default, now.'),
 });
+
+/** Which subscriptions: all conditions must hold. */
+export const notificationsQuery = z.strictObject({
+  tenant: z.string().min(1).optional(),
+  payment: z.string().min(1).optional().describe('The paymentId.'),
+  state: z.enum(subscriptionStates, { error: `expected ${subscriptionStates.join(', ')}` }).optional(),
+});
+
+export const notificationRequest = z.strictObject(
+  { action: z.enum(['resend', 'end'], { error: 'expected resend or end' }), reason },
+  jsonError,
+);
 
 /** Accepts that repeats of payments which the shared state has lost may be sent again. */
 export const acceptLossRequest = z.strictObject({ reason }, jsonError);

@@ -5,6 +5,7 @@
  */
 
 import { z } from 'zod';
+import { subscriptionStates } from '../notifications/manage-subscriptions.ts';
 import { lanes } from '../pis/operations.ts';
 import { timelineKinds } from '../telemetry/timeline.ts';
 
@@ -33,6 +34,41 @@ export const session = z.object({
   expiresAt: dateTime.nullable().describe('End of the session; null for a token or a proxy.'),
   signInWith: listOf(signInMethod).describe('How operators can sign in.'),
 });
+
+export const notifications = listOf(
+  z.object({
+    id: z.string(),
+    state: z
+      .enum(subscriptionStates)
+      .describe(
+        'undelivered: it has a message that the endpoint has not accepted yet. dead: that message was given up. suspended: the bank refuses the token, and the status is not read until the TPP reads it.',
+      ),
+    tenant: z.string(),
+    environment: z.string(),
+    client: z.string(),
+    paymentService: z.string(),
+    paymentProduct: z.string(),
+    paymentId: z.string(),
+    url: z.string(),
+    content: z.enum(['PROCESS', 'LAST']),
+    since: dateTime,
+    until: dateTime.describe('When the subscription ends, whatever the status.'),
+    sequence: z.int().describe('The number of its last message.'),
+    transactionStatus: z.string().nullable().describe('The last status that was read.'),
+    message: z
+      .object({
+        webhookId: z.string(),
+        sequence: z.int(),
+        transactionStatus: z.string(),
+        final: z.boolean(),
+        since: dateTime,
+        failedAttempts: z.int(),
+        why: z.string().nullable().describe('Why the last attempt failed.'),
+        deadSince: dateTime.nullable(),
+      })
+      .nullable(),
+  }),
+);
 
 const circuitState = z.enum(['closed', 'open', 'half-open', 'probation']);
 

@@ -8,13 +8,14 @@ import {
   historyQuery,
   holdRequest,
   inDoubtQuery,
+  notificationRequest,
+  notificationsQuery,
   previewQuery,
   purgeQuery,
   reloadRequest,
   resolutionRequest,
   searchQuery,
   severalResolutionRequest,
-  signInRequest,
   switchRequest,
   timelineQuery,
 } from './request-schemas.ts';
@@ -32,24 +33,20 @@ import {
   inDoubtPreview,
   instances,
   liveness,
+  notifications,
   preflightReport,
   readiness,
   reloadReport,
   resolution,
   searchResult,
-  session,
   severalResolved,
   stateReport,
   switchResult,
   timelineEntries,
 } from './response-schemas.ts';
 import type { Route } from './route.ts';
+import { signInRoutes } from './sign-in-routes.ts';
 
-const wrongToken = {
-  401: 'No operator has this token.',
-  403: 'Another web page sent the request.',
-  429: 'Too many wrong tokens from this address; see Retry-After.',
-};
 const stateUnavailable = { 503: 'The shared state is unavailable.' };
 
 /** By the name of the handler, which is the `operationId` as well. */
@@ -83,56 +80,7 @@ export const routes = {
     summary: 'This OpenAPI description',
     response: { description: 'OpenAPI 3.1.', contentType: 'application/yaml' },
   },
-  getSession: {
-    method: 'get',
-    path: '/api/session',
-    role: 'guest',
-    summary: 'Show who the caller is, and how operators can sign in',
-    response: {
-      description: 'The operator; all members but signInWith are null without one.',
-      schema: session,
-    },
-    errors: stateUnavailable,
-  },
-  startSession: {
-    method: 'post',
-    path: '/api/session',
-    role: 'guest',
-    summary: 'Sign in with a token: the response sets the cookie of a session',
-    body: signInRequest,
-    response: { description: 'Signed in.', schema: session },
-    errors: { ...wrongToken, ...stateUnavailable },
-  },
-  endSession: {
-    method: 'delete',
-    path: '/api/session',
-    role: 'guest',
-    summary: 'Sign out: end the session on all instances, with its event streams',
-    response: { description: 'There is no session any more.', status: 204 },
-    errors: { 403: 'Another web page sent the request.', ...stateUnavailable },
-  },
-  startOidcSignIn: {
-    method: 'get',
-    path: '/oidc/sign-in',
-    role: 'guest',
-    summary: 'Sign in with the OIDC provider; to be opened in a browser',
-    response: {
-      description: 'To the provider, or to the console with the parameter signInError.',
-      status: 302,
-    },
-    errors: { 404: 'admin.oidc is not set.', ...stateUnavailable },
-  },
-  finishOidcSignIn: {
-    method: 'get',
-    path: '/oidc/callback',
-    role: 'guest',
-    summary: 'The redirect URI of the OIDC provider',
-    response: {
-      description: 'To the console, with the cookie of a session or with the parameter signInError.',
-      status: 302,
-    },
-    errors: { 404: 'admin.oidc is not set.', ...stateUnavailable },
-  },
+  ...signInRoutes,
   listEnvironments: {
     method: 'get',
     path: '/api/environments',
@@ -237,6 +185,27 @@ export const routes = {
     body: holdRequest,
     response: { description: 'The circuit afterwards.', schema: circuit },
     errors: { 404: 'Unknown circuit: no such environment or lane.', ...stateUnavailable },
+  },
+  listNotifications: {
+    method: 'get',
+    path: '/api/notifications',
+    role: 'read',
+    summary: 'List the subscriptions of webhooks, with their undelivered messages and dead letters',
+    query: notificationsQuery,
+    response: {
+      description: 'The subscriptions that match: at most 200 of each tenant and state.',
+      schema: notifications,
+    },
+    errors: stateUnavailable,
+  },
+  changeNotification: {
+    method: 'post',
+    path: '/api/notifications/{id}',
+    role: 'operate',
+    summary: 'Send the message of a subscription again now, or end the subscription',
+    body: notificationRequest,
+    response: { description: 'Done.', status: 204 },
+    errors: { 404: 'No subscription has this id, or it has no message to send.', ...stateUnavailable },
   },
   listInDoubt: {
     method: 'get',

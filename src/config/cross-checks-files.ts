@@ -9,10 +9,12 @@ import type { CrossCheck, CrossCheckContext } from './cross-checks.ts';
 import { parseEncryptionKeys } from './encryption-keys.ts';
 import type { SettingPath } from './object-path.ts';
 import type { Config } from './schema.ts';
+import { parseWebhookSecrets } from './webhook-secrets.ts';
 
 export const fileCrossChecks: readonly CrossCheck[] = [
   unusableTokenFile,
   unusableEncryptionKeys,
+  unusableWebhookSecrets,
   unusableListenerCertificate,
   unusableProviderFiles,
   unusableClientCertificates,
@@ -57,6 +59,21 @@ function unusableEncryptionKeys({ state }: Config, { read }: CrossCheckContext):
   } catch (cause) {
     return [{ path, message: `the file cannot be used: ${cause instanceof Error ? cause.message : cause}` }];
   }
+}
+
+function unusableWebhookSecrets({ clients }: Config, { read }: CrossCheckContext): readonly ConfigError[] {
+  return clients.flatMap(({ notifications }, index) => {
+    const settingPath = ['clients', index, 'notifications', 'secretFile'];
+    const { path, content, errors } = openFile(settingPath, notifications?.secretFile, read, 'secret');
+    try {
+      if (content) parseWebhookSecrets(content.toString());
+      return errors;
+    } catch (cause) {
+      return [
+        { path, message: `the file cannot be used: ${cause instanceof Error ? cause.message : cause}` },
+      ];
+    }
+  });
 }
 
 function unusableListenerCertificate(config: Config, { read }: CrossCheckContext): readonly ConfigError[] {

@@ -38,6 +38,7 @@ export const configWarnings = (config: Config, context: WarningContext): readonl
     repeatedSegment,
     clientsOfInactiveEnvironments,
     stateInMemory,
+    webhooksWithoutKey,
     missingStateFolder,
     expiringCertificates,
   ].flatMap((warningsOf) => warningsOf(config, context));
@@ -138,6 +139,15 @@ function stateInMemory({ state }: Config): readonly ConfigWarning[] {
   const message =
     'the state is in memory: after a restart, a repeated payment is sent to the bank again; set state.redis or state.file';
   return [{ path: ['state'], message }];
+}
+
+function webhooksWithoutKey({ clients, state }: Config): readonly ConfigWarning[] {
+  const hasWebhooks = clients.some(({ notifications }) => notifications);
+  const isStored = state.redis !== null || state.file !== null;
+  if (!hasWebhooks || !isStored || state.encryptionKeyFile !== null) return [];
+  const message =
+    'clients have webhooks, but without this key the gateway stores no access tokens, and offers no webhooks for requests with Authorization; set a key file';
+  return [{ path: ['state', 'encryptionKeyFile'], message }];
 }
 
 function missingStateFolder({ state }: Config, { read }: WarningContext): readonly ConfigWarning[] {

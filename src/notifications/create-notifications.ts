@@ -5,7 +5,7 @@ import type { StatusEvents } from '../request/statuses.ts';
 import type { State } from '../state/ports.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { createOpenListeners, type OpenListeners } from './open-listeners.ts';
-import { createPollBudget } from './poll-budget.ts';
+import { createPollBudget, type PollBudget } from './poll-budget.ts';
 import { createPoller, type Poller } from './poller.ts';
 import { createStatusReads, type StatusReads } from './status-reads.ts';
 
@@ -15,6 +15,7 @@ export interface NotificationServices {
   readonly reads: StatusReads;
   /** Counts the events of reads that are no requests of a TPP. */
   readonly onReadEvent: (event: RequestEvent, environment: string) => void;
+  readonly budget: PollBudget;
 }
 
 interface NotificationDependencies {
@@ -52,7 +53,7 @@ export function createNotifications({
     budget.overdue().map(({ environment, count }) => ({ labels: { environment }, value: count })),
   );
   const poller = createPoller({ keyValues, events, reads, budget, metrics });
-  return { openListeners, reads, poller, onReadEvent };
+  return { openListeners, reads, budget, poller, onReadEvent };
 }
 
 /** A poll is no request of a TPP, but its call to the bank counts as any other. */

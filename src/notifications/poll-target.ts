@@ -36,15 +36,14 @@ const acceptJson: HeaderField = ['Accept', 'application/json'];
 /** @param request a status read that the bank has answered with 200 */
 export function pollTargetOf(request: RoutedRequest, payment: PaymentOfTenant): PollTarget {
   const { client, operation, environment, headers } = request;
-  const credentials = headers.filter(([name]) => polledFields.has(lowerCase(name)));
-  return {
-    ...payment,
-    client,
-    operation,
-    environment: environment.name,
-    headers: [...credentials, acceptJson],
-  };
+  return { ...payment, client, operation, environment: environment.name, headers: pollHeadersOf(headers) };
 }
+
+/** The fields of a poll, from those of a request on the same payment. */
+export const pollHeadersOf = (headers: HeaderFields): HeaderFields => [
+  ...headers.filter(([name]) => polledFields.has(lowerCase(name))),
+  acceptJson,
+];
 
 /** Whether the bank takes the polls of both for those of the same caller. */
 export const haveSameCredentials = (one: PollTarget, other: PollTarget): boolean =>

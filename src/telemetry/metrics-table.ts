@@ -57,6 +57,16 @@ export const metricsTable = {
     help: 'Polls of this instance that are due, and wait for a permit within notifications.share.',
     labels: ['environment'],
   },
+  penstock_subscriptions: {
+    kind: 'gauge',
+    help: 'Subscriptions of webhooks in the shared state: active (the status is read), overdue (of these, the read is due), undelivered (with a message that is not accepted yet), and dead (that message was given up).',
+    labels: ['tenant', 'state'],
+  },
+  penstock_webhook_attempts_total: {
+    kind: 'counter',
+    help: 'Attempts to deliver a webhook, by result: delivered, gone (410: the subscription has ended), or failed.',
+    labels: ['client', 'result'],
+  },
   penstock_upstream_duration_seconds: {
     kind: 'histogram',
     help: 'Duration of calls to the bank, including failed ones.',

@@ -23,6 +23,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   admin: [
     ...[...foundation, 'request-log', 'environments', 'idempotency', 'status-cache', 'upstream'],
     'self-service',
+    'notifications',
   ],
   'pipeline.ts': [...foundation, ...parts],
   'state-heartbeat.ts': [...foundation, ...parts, 'periodic-task.ts'],

@@ -120,6 +120,7 @@ export function startAdminApi(
     },
     inDoubt: { all: async () => [] },
     resolve: async () => ({ kind: 'unknown' }),
+    subscriptions: { list: async () => [], resend: async () => undefined, end: async () => undefined },
     loss: { report: () => lossReport, acceptLoss: async () => lossReport.status !== 'ok' },
     configuration: () => ({ log: { level: 'info' } }),
     configurationFile: () => 'log:\n  level: info\n',

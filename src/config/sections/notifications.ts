@@ -1,6 +1,7 @@
-/** notifications: waiting for a change of a payment's status, and the polls of the gateway for it. */
+/** notifications: waiting for a change of a payment's status, webhooks, and the polls of the gateway for them. */
 
 import { z } from 'zod';
+import { isNetwork } from '../network-list.ts';
 import { duration, percent } from '../units.ts';
 import { count } from '../values.ts';
 
@@ -15,9 +16,26 @@ export const notifications = z
     maxInterval: duration('1h', { min: '1s', max: '1d' }).describe(
       'The maximum interval between two polls of a status that somebody waits for.',
     ),
+    allowPrivate: z
+      .array(z.string().refine(isNetwork, 'expected an IP address, or a network such as 10.0.0.0/8'))
+      .default([])
+      .describe(
+        'Addresses and networks that webhooks may be sent to although they are private, such as 10.20.0.0/16. An address in `clients[].notifications.urls` needs no entry.',
+      ),
+    timeout: duration('15s', { min: '1s', max: '1min' }).describe(
+      'The maximum time for one attempt to deliver a webhook, from the name of the endpoint to its response.',
+    ),
+    retryFor: duration('72h', { min: '1min', max: '30d' }).describe(
+      'How long an undelivered webhook is sent again; then it is a dead letter.',
+    ),
+    keepFor: duration('30d', { min: '1h', max: '400d' }).describe(
+      'The maximum time for which the status of a payment is sent, and for which dead letters are stored.',
+    ),
     share: percent('20%', { min: '1%' }).describe(
       'The part of the rate of an environment that all polls together may use.',
     ),
   })
   .prefault({})
-  .describe('Waiting for a change of the status of a payment, which the gateway then polls.');
+  .describe(
+    'Waiting for a change of the status of a payment, and webhooks. The gateway polls the status for both.',
+  );

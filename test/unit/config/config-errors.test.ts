@@ -217,7 +217,7 @@ baseUrl: https://a.example
 
   test('lists the allowed keys of an entry, and suggests the one that begins with the unknown key', () => {
     assert.deepEqual(errorsIn(`${minimalConfig}clients: [{ name: a, apiKey: x }]`), [
-      ':2 clients[0].apiKey: unknown key apiKey; allowed: name, tenant, apiKeySha256, certificateSha256, environments, quota (did you mean apiKeySha256?)',
+      ':2 clients[0].apiKey: unknown key apiKey; allowed: name, tenant, apiKeySha256, certificateSha256, environments, quota, notifications (did you mean apiKeySha256?)',
     ]);
   });
 

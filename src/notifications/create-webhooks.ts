@@ -1,0 +1,222 @@
+/** The parts of webhooks that outlive a reload of the configuration. */
+
+import type { StatusEvents } from '../request/statuses.ts';
+import type { Schedules } from '../state/schedules.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { createSubscriptionCounts } from './count-subscriptions.ts';
+import { createDeliveries } from './deliver-messages.ts';
+import {
+  createManageSubscriptions,
+  type ManageSubscriptions,
+  type NamedIdentity,
+} from './manage-subscriptions.ts';
+import type { PollBudget } from './poll-budget.ts';
+import { pollIntervalMs, retryIntervalMs } from './poll-schedule.ts';
+import { createSubscriptionPolls, type StatusRead } from './poll-subscriptions.ts';
+import { createQueueWorker } from './queue-worker.ts';
+import type { StatusReads } from './status-reads.ts';
+import type { Subscription } from './subscription.ts';
+import {
+  createSubscriptionStore,
+  queueNames,
+  removedFromQueues,
+  type SubscriptionStore,
+  subscriptionKeyOf,
+} from './subscription-store.ts';
+import type { WebhookClient, WebhookConfig } from './webhook-config.ts';
+
+export interface Webhooks {
+  /** Written by the request handlers, at the start and at a reload. */
+  current: WebhookConfig | undefined;
+  readonly store: SubscriptionStore;
+  readonly manage: ManageSubscriptions;
+  /** Starts the work that is due. To be called every second. */
+  run(): void;
+  /** Ends the work in progress; other instances continue it at once. */
+  stop(): Promise<void>;
+}
+
+interface WebhooksDependencies {
+  /** Encrypted, if a key is configured. */
+  readonly schedules: Schedules;
+  readonly events: StatusEvents;
+  readonly reads: StatusReads;
+  readonly budget: PollBudget;
+  /** The key of a payment in the shared state. */
+  readonly paymentKeyOf: (environmentId: string, paymentId: string) => string;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+/** How often the queues are searched while no client may have webhooks: for subscriptions of former settings. Runs. */
+const runsWithoutClients = 60;
+
+/** How often the subscriptions are counted. Runs. */
+const runsPerCount = 15;
+
+export function createWebhooks({
+  schedules,
+  events,
+  reads,
+  budget,
+  paymentKeyOf,
+  log,
+  metrics,
+}: WebhooksDependencies): Webhooks {
+  const store = createSubscriptionStore(schedules);
+  const onBug = (thrown: unknown) =>
+    log('error', 'the work on a webhook failed', {
+      why: thrown instanceof Error ? thrown.stack : String(thrown),
+    });
+  let runs = 0;
+
+  /** All tenants, also without webhooks: their subscriptions of former settings end as well. */
+  function tenants(): readonly NamedIdentity[] {
+    const identities = webhooks.current?.identities();
+    if (!identities) return [];
+    const names = webhooks.current?.tenants ?? [];
+    return names.flatMap((name) => identities.tenantIdsOf(name).map((id) => ({ name, id })));
+  }
+
+  function environments(): readonly NamedIdentity[] {
+    const identities = webhooks.current?.identities();
+    if (!identities) return [];
+    const names = webhooks.current?.environments ?? [];
+    return names.map((name) => ({ name, id: identities.environmentIdOf(name) }));
+  }
+
+  const tenantIds = () => tenants().map(({ id }) => id);
+
+  function clientOf({ client, tenant }: Pick<Subscription, 'client' | 'tenant'>): WebhookClient | undefined {
+    const found = webhooks.current?.clients.get(client);
+    const isOwner = found && webhooks.current?.identities()?.tenantIdsOf(found.tenant).includes(tenant);
+    return isOwner ? found : undefined;
+  }
+
+  function hasWebhooks(tenantId: string): boolean {
+    const identities = webhooks.current?.identities();
+    const clients = [...(webhooks.current?.clients.values() ?? [])];
+    return clients.some(({ tenant }) => identities?.tenantIdsOf(tenant).includes(tenantId));
+  }
+
+  const environmentNameOf = ({ environment }: Subscription) =>
+    webhooks.current?.identities()?.environmentWith(environment);
+
+  async function read(subscription: Subscription): Promise<StatusRead> {
+    const client = clientOf(subscription);
+    const operation = webhooks.current?.statusReadOf(subscription);
+    const environment = environmentNameOf(subscription);
+    if (!client || !operation || environment === undefined) return { kind: 'refused' };
+    const { tenant: tenantId, headers } = subscription;
+    const result = await reads.read({ tenantId, paymentKey: '', client, operation, environment, headers });
+    return result.kind === 'status' ? { kind: 'status', ...result.shown } : result;
+  }
+
+  function intervalMs({ status, failedReads = 0 }: Subscription, nowMs: number): number | undefined {
+    const schedule = webhooks.current?.schedule;
+    if (!schedule) return retryWithoutConfigMs;
+    if (failedReads > 0) return retryIntervalMs(schedule, failedReads);
+    return pollIntervalMs(schedule, status?.finality ?? 'pending', nowMs - (status?.since ?? nowMs));
+  }
+
+  const deliveries = createDeliveries({
+    schedules,
+    store,
+    post: async (...message) =>
+      (await webhooks.current?.post(...message)) ?? { kind: 'failed', why: 'no configuration' },
+    tenantIds,
+    clientOf,
+    statusUrlOf: (subscription) => webhooks.current?.statusUrlOf(subscription) ?? '',
+    settings: () => webhooks.current ?? { retryForMs: 0, keepForMs: 0 },
+    onBug,
+    onAttempt({ client }, { id, failedAttempts }, result) {
+      metrics.increment('penstock_webhook_attempts_total', { client, result: result.kind });
+      if (result.kind !== 'failed') return;
+      const { why } = result;
+      log(failedAttempts === 0 ? 'warn' : 'debug', 'a webhook was not delivered', {
+        client,
+        webhookId: id,
+        why,
+      });
+    },
+  });
+
+  const polls = createSubscriptionPolls({
+    schedules,
+    store,
+    owners: () =>
+      tenantIds().flatMap((tenant) => environments().map(({ id: environment }) => ({ tenant, environment }))),
+    isAllowed: (subscription) => clientOf(subscription) !== undefined,
+    takePermit(subscription, signal) {
+      const environment = environmentNameOf(subscription);
+      if (environment === undefined) return Promise.resolve(true); // no call follows
+      return budget.take(
+        { environment, tenantId: subscription.tenant, urgency: 'subscription' },
+        () => !signal.aborted,
+      );
+    },
+    read,
+    intervalMs,
+    onMessage: () => void deliveries.run(),
+    onBug,
+  });
+
+  const deadLetters = createQueueWorker({
+    schedules,
+    queues: () => tenantIds().map(queueNames.dead),
+    maxRecords: 16,
+    maxPerQueue: 16,
+    onBug,
+    async handle({ queue, key, lease, record }) {
+      const leavesQueue = { queue, inMs: undefined, lease: lease() };
+      await store.change(
+        key,
+        (current) => {
+          const isDead = current?.message?.deadSince !== undefined;
+          const due = [leavesQueue, ...(current && isDead ? removedFromQueues(current, queue) : [])];
+          return { subscription: isDead ? undefined : current, due };
+        },
+        record,
+      );
+    },
+  });
+
+  /** The status of a payment has, or may have, changed: its subscription is due. */
+  async function onStatusEvent(tenantId: string, paymentKey: string): Promise<void> {
+    if (!hasWebhooks(tenantId)) return;
+    const key = subscriptionKeyOf(tenantId, paymentKey);
+    const subscription = await store.read(key);
+    if (!subscription || subscription.suspended || subscription.status?.finality === 'final') return;
+    await schedules.reschedule(key, { queue: queueNames.poll(subscription), inMs: 0 });
+    await polls.run();
+  }
+  events.subscribe(({ tenantId, paymentKey }) => {
+    onStatusEvent(tenantId, paymentKey).catch(() => {}); // the next poll sees it
+  });
+
+  const count = createSubscriptionCounts({ schedules, tenants, environments, metrics });
+
+  const webhooks: Webhooks = {
+    current: undefined,
+    store,
+    manage: createManageSubscriptions({ schedules, store, tenants, environments, paymentKeyOf }),
+    run() {
+      const isCountDue = runs % runsPerCount === 0;
+      const isDue = Boolean(webhooks.current?.clients.size) || runs % runsWithoutClients === 0;
+      runs += 1;
+      if (!isDue) return;
+      if (isCountDue) void count();
+      void deliveries.run();
+      void polls.run();
+      void deadLetters.run();
+    },
+    async stop() {
+      await Promise.all([deliveries.stop(), polls.stop(), deadLetters.stop()]);
+    },
+  };
+  return webhooks;
+}
+
+/** Milliseconds. */
+const retryWithoutConfigMs = 1_000;

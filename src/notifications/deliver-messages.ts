@@ -1,0 +1,176 @@
+/** Delivers the messages of subscriptions: at least once, one at a time for each payment, and always under the same id. */
+
+import { setTimeout as delay } from 'node:timers/promises';
+import type { WebhookSecrets } from '../config/webhook-secrets.ts';
+import { asGatewayError } from '../request/errors.ts';
+import type { DueChange, Schedules } from '../state/schedules.ts';
+import { createEndpointGate } from './endpoint-gate.ts';
+import { isAllowedUrl, parseNotificationUrl } from './notification-url.ts';
+import type { AttemptResult, PostWebhook } from './post-webhook.ts';
+import { createQueueWorker, type LeasedRecord, type QueueWorker } from './queue-worker.ts';
+import {
+  afterAttempt,
+  type Message,
+  messageBody,
+  parseSubscription,
+  type Subscription,
+} from './subscription.ts';
+import {
+  queueNames,
+  removedFromQueues,
+  type SubscriptionChange,
+  type SubscriptionStore,
+} from './subscription-store.ts';
+import type { WebhookClient } from './webhook-config.ts';
+import { signWebhook } from './webhook-signature.ts';
+
+export interface DeliveryDependencies {
+  readonly schedules: Schedules;
+  readonly store: SubscriptionStore;
+  readonly post: PostWebhook;
+  /** The identities of the tenants whose messages are delivered. */
+  readonly tenantIds: () => readonly string[];
+  /** `undefined` if the settings of this instance have no such client of this tenant, or it may not have webhooks. */
+  readonly clientOf: (
+    subscription: Pick<Subscription, 'client' | 'tenant'>,
+  ) => Pick<WebhookClient, 'urls' | 'secrets'> | undefined;
+  /** The public URL of the payment's status. */
+  readonly statusUrlOf: (subscription: Subscription) => string;
+  /** `notifications.retryFor` and `notifications.keepFor`, in milliseconds. */
+  readonly settings: () => { readonly retryForMs: number; readonly keepForMs: number };
+  readonly onAttempt: (subscription: Subscription, message: Message, result: AttemptResult) => void;
+  readonly onBug: (thrown: unknown) => void;
+}
+
+/** Attempts of one instance at the same time, and of one tenant. */
+const maxRecords = 128;
+const maxPerQueue = 64;
+/** Until a message is tried again that was not sent because its endpoint is busy. Milliseconds. */
+const busyDelayMs = 1_000;
+/** Until a record is due again that this instance cannot read: another one may be able to. Milliseconds. */
+const otherInstanceMs = 60_000;
+/** How many failed messages become due with each success at their endpoint: more and more, as long as it works. */
+const promotedPerSuccess = 2;
+/** Between two attempts to record a result while the shared state is unavailable. Milliseconds. */
+const recordAgainMs = 1_000;
+
+export function createDeliveries(dependencies: DeliveryDependencies): QueueWorker {
+  const { schedules, store, post, tenantIds, clientOf, statusUrlOf, settings, onAttempt, onBug } =
+    dependencies;
+  const gate = createEndpointGate();
+
+  async function deliver(leased: LeasedRecord): Promise<void> {
+    if (!leased.record) return moveTo(leased, undefined);
+    const subscription = parseSubscription(leased.record.text);
+    if (!subscription) return moveTo(leased, otherInstanceMs);
+    const { message } = subscription;
+    if (!message || message.deadSince !== undefined) return moveTo(leased, undefined);
+    const client = clientOf(subscription);
+    const url = parseNotificationUrl(subscription.url);
+    if (!client || !url || !isAllowedUrl(url, client.urls)) {
+      const why = 'the settings of the client do not allow its URL';
+      return record(leased, subscription, message, { kind: 'failed', why });
+    }
+
+    const endpoint = queueNames.endpoint(subscription);
+    switch (gate.enter(endpoint)) {
+      case 'busy':
+        return moveTo(leased, busyDelayMs);
+      case 'failing': {
+        const why = 'the last attempts at this endpoint failed, and another message is being tried';
+        return record(leased, subscription, message, { kind: 'failed', why });
+      }
+      case 'send': {
+        const result = await send(url, client.secrets, subscription, message, leased.signal);
+        gate.leave(endpoint, result.kind !== 'failed');
+        if (leased.isLost()) return;
+        if (leased.signal.aborted && result.kind === 'failed') return moveTo(leased, 0);
+        onAttempt(subscription, message, result);
+        await record(leased, subscription, message, result);
+        if (result.kind === 'delivered' && message.failedAttempts > 0)
+          await schedules.promote(endpoint, leased.queue, promotedPerSuccess);
+      }
+    }
+  }
+
+  const moveTo = ({ queue, key, lease }: LeasedRecord, inMs: number | undefined) =>
+    schedules.reschedule(key, { queue, inMs, lease: lease() });
+
+  function send(
+    url: URL,
+    secrets: WebhookSecrets,
+    subscription: Subscription,
+    message: Message,
+    signal: AbortSignal,
+  ): Promise<AttemptResult> {
+    const body = messageBody(subscription, message, statusUrlOf(subscription));
+    const timestamp = Math.floor(Date.now() / 1_000);
+    const headers = {
+      'Content-Type': 'application/json',
+      'User-Agent': 'Penstock',
+      'X-Request-ID': message.id,
+      'webhook-id': message.id,
+      'webhook-timestamp': String(timestamp),
+      'webhook-signature': signWebhook(secrets, message.id, timestamp, body),
+    };
+    return post(url, headers, body, signal);
+  }
+
+  /** Records a result. While the shared state is unavailable, tries again until this instance stops or loses the lease. */
+  async function record(
+    leased: LeasedRecord,
+    attempted: Subscription,
+    message: Message,
+    result: AttemptResult,
+  ): Promise<void> {
+    for (let known = leased.record; !leased.isLost(); known = undefined) {
+      try {
+        return await store.change(
+          leased.key,
+          (current) => changeAfter(leased, current, attempted, message, result),
+          known,
+        );
+      } catch (thrown) {
+        if (asGatewayError(thrown).code !== 'STATE_UNAVAILABLE') throw thrown;
+        await delay(recordAgainMs, undefined, { signal: leased.signal });
+      }
+    }
+  }
+
+  function changeAfter(
+    { queue, lease }: LeasedRecord,
+    current: Subscription | undefined,
+    attempted: Subscription,
+    message: Message,
+    result: AttemptResult,
+  ): SubscriptionChange {
+    const inQueue = (inMs: number | undefined): DueChange => ({ queue, inMs, lease: lease() });
+    if (!current) return { subscription: undefined, due: [inQueue(undefined)] };
+    const { retryForMs, keepForMs } = settings();
+    const isSame = current.id === attempted.id;
+    const { subscription, retryInMs } = isSame
+      ? afterAttempt(current, message.id, result, { nowMs: Date.now(), retryForMs })
+      : { subscription: current, retryInMs: current.message && 0 };
+    if (!subscription)
+      return { subscription, due: [inQueue(undefined), ...removedFromQueues(attempted, queue)] };
+    const hasFailed = result.kind === 'failed' && retryInMs !== undefined;
+    const isDead = subscription.message?.deadSince !== undefined;
+    return {
+      subscription,
+      due: [
+        inQueue(retryInMs),
+        { queue: queueNames.endpoint(attempted), inMs: hasFailed ? 0 : undefined },
+        { queue: queueNames.dead(attempted.tenant), inMs: isDead ? keepForMs : undefined },
+      ],
+    };
+  }
+
+  return createQueueWorker({
+    schedules,
+    queues: () => tenantIds().map(queueNames.delivery),
+    maxRecords,
+    maxPerQueue,
+    handle: deliver,
+    onBug,
+  });
+}

@@ -1,0 +1,147 @@
+/** What operators see of subscriptions and their messages, and what they can do with them. */
+
+import type { Schedules } from '../state/schedules.ts';
+import { parseSubscription, type Subscription, withResend } from './subscription.ts';
+import {
+  queueNames,
+  removedFromQueues,
+  type SubscriptionStore,
+  subscriptionKeyOf,
+} from './subscription-store.ts';
+
+/**
+ * `dead`: its message was given up. `undelivered`: it has a message. `suspended`: the bank refuses the credentials. `active`: all
+ * others.
+ */
+export const subscriptionStates = ['active', 'suspended', 'undelivered', 'dead'] as const;
+
+export type SubscriptionState = (typeof subscriptionStates)[number];
+
+/** Names in place of identities. Without credentials. */
+export interface ListedSubscription extends Omit<Subscription, 'v' | 'id' | 'headers' | 'suspended'> {
+  readonly id: string;
+  readonly state: SubscriptionState;
+}
+
+export interface SubscriptionFilter {
+  readonly tenant?: string | undefined;
+  readonly payment?: string | undefined;
+  readonly state?: SubscriptionState | undefined;
+}
+
+/** All throw GatewayError STATE_UNAVAILABLE. */
+export interface ManageSubscriptions {
+  /** At most `maxListed` of each tenant and queue. */
+  list(filter: SubscriptionFilter): Promise<readonly ListedSubscription[]>;
+  /** Makes the message of a subscription due now; a dead letter is sent again under its id. @returns undefined if there is none */
+  resend(id: string): Promise<Subscription | undefined>;
+  /** Ends a subscription; its message is not sent any more. @returns the subscription, undefined if there is none */
+  end(id: string): Promise<Subscription | undefined>;
+}
+
+interface ManageDependencies {
+  readonly schedules: Schedules;
+  readonly store: SubscriptionStore;
+  /** The tenants and environments of the configuration, by name, with their identities. */
+  readonly tenants: () => readonly NamedIdentity[];
+  readonly environments: () => readonly NamedIdentity[];
+  readonly paymentKeyOf: (environmentId: string, paymentId: string) => string;
+}
+
+export interface NamedIdentity {
+  readonly name: string;
+  readonly id: string;
+}
+
+const maxListed = 200;
+
+export function createManageSubscriptions({
+  schedules,
+  store,
+  tenants,
+  environments,
+  paymentKeyOf,
+}: ManageDependencies): ManageSubscriptions {
+  const nameOf = (named: readonly NamedIdentity[], id: string) =>
+    named.find((one) => one.id === id)?.name ?? id;
+
+  function view(key: string, subscription: Subscription): ListedSubscription {
+    const { v, id, headers, suspended, ...shown } = subscription;
+    return {
+      ...shown,
+      id: key,
+      tenant: nameOf(tenants(), shown.tenant),
+      environment: nameOf(environments(), shown.environment),
+      state: stateOf(subscription),
+    };
+  }
+
+  async function inQueues(
+    wanted: readonly NamedIdentity[],
+    state: SubscriptionState | undefined,
+  ): Promise<Map<string, ListedSubscription>> {
+    const queues = wanted.flatMap(({ id: tenant }) => [
+      ...(state === undefined || state === 'dead' ? [queueNames.dead(tenant)] : []),
+      ...(state === undefined || state === 'undelivered' ? [queueNames.delivery(tenant)] : []),
+      ...(state === 'dead' || state === 'undelivered'
+        ? []
+        : environments().map(({ id: environment }) => queueNames.poll({ tenant, environment }))),
+    ]);
+    const listed = (await Promise.all(queues.map((queue) => schedules.list(queue, maxListed)))).flat();
+    return new Map(
+      listed.flatMap(({ key, record }) => {
+        const subscription = parseSubscription(record.text);
+        return subscription ? [[key, view(key, subscription)] as const] : [];
+      }),
+    );
+  }
+
+  async function ofPayment(
+    wanted: readonly NamedIdentity[],
+    payment: string,
+  ): Promise<Map<string, ListedSubscription>> {
+    const keys = wanted.flatMap(({ id }) =>
+      environments().map((environment) => subscriptionKeyOf(id, paymentKeyOf(environment.id, payment))),
+    );
+    const found = new Map<string, ListedSubscription>();
+    for (const key of keys) {
+      const subscription = await store.read(key);
+      if (subscription) found.set(key, view(key, subscription));
+    }
+    return found;
+  }
+
+  return {
+    async list({ tenant, payment, state }) {
+      const wanted = tenants().filter(({ name }) => tenant === undefined || name === tenant);
+      const found = payment === undefined ? await inQueues(wanted, state) : await ofPayment(wanted, payment);
+      return [...found.values()].filter((one) => state === undefined || one.state === state);
+    },
+    async resend(id) {
+      let resent: Subscription | undefined;
+      await store.change(id, (current) => {
+        resent = current?.message && withResend(current, Date.now());
+        if (!resent) return undefined;
+        const due = [
+          { queue: queueNames.delivery(resent.tenant), inMs: 0 },
+          { queue: queueNames.dead(resent.tenant), inMs: undefined },
+        ];
+        return { subscription: resent, due };
+      });
+      return resent;
+    },
+    async end(id) {
+      let ended: Subscription | undefined;
+      await store.change(id, (current) => {
+        ended = current;
+        return current && { subscription: undefined, due: removedFromQueues(current) };
+      });
+      return ended;
+    },
+  };
+}
+
+function stateOf({ message, suspended }: Subscription): SubscriptionState {
+  if (message) return message.deadSince === undefined ? 'undelivered' : 'dead';
+  return suspended ? 'suspended' : 'active';
+}

@@ -1,0 +1,43 @@
+/** The stage of status reads that gives a subscription the credentials with which the TPP has just read the status. */
+
+import type { HeaderFields } from '../pis/headers.ts';
+import { headerValue } from '../pis/headers.ts';
+import type { RoutedRequest } from '../request/messages.ts';
+import type { Stage } from '../request/stage.ts';
+import type { PaymentOfTenant } from '../request/statuses.ts';
+import type { SubscribeDependencies } from './subscribe.ts';
+import type { Subscription } from './subscription.ts';
+import { queueNames, type SubscriptionStore, subscriptionKeyOf } from './subscription-store.ts';
+
+export interface RenewCredentialsDependencies
+  extends Pick<SubscribeDependencies, 'urlsOf' | 'store' | 'mayStoreCredentials'> {
+  readonly keyOf: (request: RoutedRequest) => PaymentOfTenant;
+  readonly pollHeadersOf: (headers: HeaderFields) => HeaderFields;
+}
+
+/** Only reads that the bank has answered: they prove that it accepts the credentials. */
+export function renewCredentials(dependencies: RenewCredentialsDependencies): Stage<RoutedRequest> {
+  const { urlsOf, store, mayStoreCredentials, keyOf, pollHeadersOf } = dependencies;
+  return (request, next) => {
+    if (!urlsOf(request.client.name)) return next(request);
+    const headers = pollHeadersOf(request.headers);
+    const { tenantId, paymentKey } = keyOf(request);
+    return next(request).then((response) => {
+      const isProof = response.status === 200 && response.servedFrom === 'bank';
+      if (isProof && (mayStoreCredentials || headerValue(headers, 'authorization') === undefined))
+        renew(store, subscriptionKeyOf(tenantId, paymentKey), headers).catch(() => {}); // the next read tries again
+      return response;
+    });
+  };
+}
+
+const renew = (store: SubscriptionStore, key: string, headers: HeaderFields): Promise<void> =>
+  store.change(key, (current) => {
+    if (!current || (!current.suspended && areEqual(current.headers, headers))) return undefined;
+    const { suspended, ...subscription } = current;
+    const poll = { queue: queueNames.poll(current), inMs: 0 };
+    return { subscription: { ...subscription, headers }, due: suspended ? [poll] : [] };
+  });
+
+const areEqual = (one: Subscription['headers'], other: HeaderFields) =>
+  JSON.stringify(one) === JSON.stringify(other);

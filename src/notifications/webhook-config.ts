@@ -1,0 +1,87 @@
+/** What the webhooks use of one configuration. */
+
+import { readFileSync } from 'node:fs';
+import type { ClientSettings, Config } from '../config/schema.ts';
+import { parseWebhookSecrets, type WebhookSecrets } from '../config/webhook-secrets.ts';
+import { createMatcher, type Operation, prefixOf } from '../pis/operations.ts';
+import type { Identities } from '../request/identities.ts';
+import type { ScheduleSettings } from './poll-schedule.ts';
+import { createPostWebhook, type PostWebhook } from './post-webhook.ts';
+import { createIsAllowedPrivate } from './resolve-endpoint.ts';
+import type { Subscription } from './subscription.ts';
+
+/** A client that may have webhooks. */
+export interface WebhookClient extends Pick<ClientSettings, 'name' | 'tenant' | 'environments'> {
+  readonly urls: readonly string[];
+  readonly secrets: WebhookSecrets;
+}
+
+export interface WebhookConfig {
+  /** By name. */
+  readonly clients: ReadonlyMap<string, WebhookClient>;
+  /** All configured tenants and environments: subscriptions of former settings end as well. */
+  readonly tenants: readonly string[];
+  readonly environments: readonly string[];
+  /** `undefined` until the identities are known. */
+  readonly identities: () => Identities | undefined;
+  readonly post: PostWebhook;
+  readonly schedule: ScheduleSettings;
+  readonly retryForMs: number;
+  readonly keepForMs: number;
+  /** The public URL of the status of a payment. */
+  readonly statusUrlOf: (subscription: PaymentPath) => string;
+  /** The read of the status; `undefined` if the configuration does not accept its path. */
+  readonly statusReadOf: (subscription: PaymentPath) => Operation | undefined;
+}
+
+type PaymentPath = Pick<Subscription, 'paymentService' | 'paymentProduct' | 'paymentId'>;
+
+/** @throws Error that says what to change, if a file of secrets cannot be used */
+export function createWebhookConfig(config: Config, identities: WebhookConfig['identities']): WebhookConfig {
+  const { clients, environments, standard, listen, notifications, statusCache } = config;
+  const match = createMatcher(standard);
+  const pathOf = ({ paymentService, paymentProduct, paymentId }: PaymentPath) =>
+    `${prefixOf(standard.segment)}/${paymentService}/${paymentProduct}/${paymentId}/status`;
+  return {
+    clients: new Map(
+      clients.flatMap((client) => webhookClient(client) ?? []).map((each) => [each.name, each]),
+    ),
+    tenants: [...new Set(clients.map(({ tenant }) => tenant))],
+    environments: environments.all.map(({ name }) => name),
+    identities,
+    post: createPostWebhook({
+      isAllowedPrivate: createIsAllowedPrivate(notifications.allowPrivate),
+      timeoutMs: notifications.timeout,
+    }),
+    schedule: { ...statusCache, ...notifications },
+    retryForMs: notifications.retryFor,
+    keepForMs: notifications.keepFor,
+    statusUrlOf: (subscription) => listen.publicUrl + pathOf(subscription),
+    statusReadOf(subscription) {
+      const matched = match('GET', pathOf(subscription));
+      return matched.kind === 'operation' ? matched.operation : undefined;
+    },
+  };
+}
+
+function webhookClient({
+  name,
+  tenant,
+  environments,
+  notifications,
+}: ClientSettings): WebhookClient | undefined {
+  if (!notifications) return undefined;
+  const { urls, secretFile } = notifications;
+  try {
+    return {
+      name,
+      tenant,
+      environments,
+      urls,
+      secrets: parseWebhookSecrets(readFileSync(secretFile, 'utf8')),
+    };
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new Error(`clients: ${name}: notifications.secretFile: ${secretFile}: ${why}`, { cause });
+  }
+}

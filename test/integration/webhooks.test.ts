@@ -1,0 +1,276 @@
+/** Webhooks through a gateway: from the initiation to the message with the final status. */
+
+import assert from 'node:assert/strict';
+import { hash, randomBytes, randomUUID } from 'node:crypto';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { verifyWebhook } from '../../examples/callers/verify-webhook.ts';
+import { callAdminApi } from '../kit/admin-api.ts';
+import { type Call, call, jsonOf } from '../kit/call.ts';
+import type { Field } from '../kit/fields.ts';
+import { temporaryFolder } from '../kit/folder.ts';
+import { type GatewayUnderTest, startGateway } from '../kit/gateway.ts';
+import { startGatewayProcess } from '../kit/gateway-process.ts';
+import { skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
+import { initiation, transfersPath } from '../kit/request.ts';
+import { startStubBank, statusResponse } from '../kit/stub-bank.ts';
+import { startWebhookReceiver, type WebhookReceiver } from '../kit/webhook-receiver.ts';
+import { until } from '../kit/within.ts';
+
+const secret = `whsec_${randomBytes(32).toString('base64')}`;
+const apiKey = 'key-of-the-shop';
+const apiKeySha256 = hash('sha256', apiKey, 'hex');
+
+/** Polls several times per second. */
+const eager = { statusCache: { pendingTtl: '200ms', pendingTtlMax: '200ms' } };
+
+interface Bank {
+  /** The status of all payments from now on. */
+  status: string;
+  /** The only token that the bank accepts for reads; any if it is `undefined`. */
+  token: string | undefined;
+}
+
+async function startBank(t: TestContext) {
+  const bank: Bank = { status: 'RCVD', token: undefined };
+  let payments = 0;
+  const stub = await startStubBank(t, ({ method, path, header }) => {
+    if (method === 'POST' && !path.endsWith('/authorisations')) {
+      const paymentId = `payment-${++payments}`;
+      return { ...statusResponse('RCVD', { paymentId }), status: 201 };
+    }
+    if (method === 'GET' && bank.token !== undefined && header('authorization') !== bank.token)
+      return { status: 401, headers: [['Content-Type', 'application/json']], body: '{}' };
+    return statusResponse(bank.status);
+  });
+  return { bank, stub };
+}
+
+/** The settings of a client that may have webhooks at this receiver. */
+function clientSection(t: TestContext, receiver: WebhookReceiver) {
+  const secretFile = join(temporaryFolder(t), 'secret');
+  writeFileSync(secretFile, `${secret}\n`);
+  const urls = [`http://127.0.0.1:${receiver.port}/hooks`];
+  return { name: 'shop', apiKeySha256, notifications: { urls, secretFile } };
+}
+
+const hookOf = (receiver: WebhookReceiver): Field => [
+  'TPP-Notification-URI',
+  `http://127.0.0.1:${receiver.port}/hooks/1`,
+];
+
+const initiationWith = (...headers: readonly Field[]): Call => ({
+  ...initiation,
+  headers: [...initiation.headers, ['X-API-Key', apiKey], ...headers],
+});
+
+const tokenOne: Field = ['Authorization', 'Bearer token-one-of-the-psu'];
+const key: Field = ['X-API-Key', apiKey];
+
+async function startAll(t: TestContext, sections: object = {}) {
+  const receiver = await startWebhookReceiver(t);
+  const { bank, stub } = await startBank(t);
+  const environments = { sandbox: { baseUrl: stub.baseUrl } };
+  const clients = [
+    clientSection(t, receiver),
+    { name: 'other', tenant: 'other', apiKeySha256: hash('sha256', 'key-of-the-other', 'hex') },
+  ];
+  return { receiver, bank, stub, config: { environments, clients, ...eager, ...sections } };
+}
+
+const messagesOf = ({ received }: WebhookReceiver): readonly Readonly<Record<string, unknown>>[] =>
+  received.map(({ headers, body }) => {
+    const message = verifyWebhook(headers, Buffer.from(body), secret);
+    assert.ok(typeof message === 'object' && message !== null);
+    return { ...message };
+  });
+
+const statusesOf = (receiver: WebhookReceiver) =>
+  messagesOf(receiver).map(({ transactionStatus }) => transactionStatus);
+
+const untilReceived = (receiver: WebhookReceiver, ...statuses: readonly string[]) =>
+  until(
+    20_000,
+    () => `${statuses.join(', ')} arrive; there are ${statusesOf(receiver).join(', ')}`,
+    () => statusesOf(receiver).join() === statuses.join(),
+  );
+
+const support = (reply: { header(name: string): string | undefined }) => [
+  reply.header('ASPSP-Notification-Support'),
+  reply.header('ASPSP-Notification-Content'),
+];
+
+describe('webhooks', () => {
+  test('report each change of the status, the last one as final, and nothing after it', async (t) => {
+    const { receiver, bank, stub, config } = await startAll(t);
+    const gateway = await startGateway(t, config);
+    const request = { ...initiationWith(tokenOne, hookOf(receiver)), requestId: randomUUID() };
+    const created = await call(gateway.url, request);
+    assert.equal(created.status, 201);
+    assert.deepEqual(support(created), ['true', 'status=PROCESS']);
+    assert.equal(stub.requests[0]?.header('tpp-notification-uri'), '');
+
+    const repeated = await call(gateway.url, request);
+    assert.equal(repeated.header('Idempotent-Replayed'), 'true');
+    assert.deepEqual(support(repeated), ['true', 'status=PROCESS']);
+
+    for (const [index, status] of ['ACTC', 'ACSP', 'ACCC'].entries()) {
+      bank.status = status;
+      await untilReceived(receiver, ...['ACTC', 'ACSP', 'ACCC'].slice(0, index + 1));
+    }
+    const paymentId = String(jsonOf(created).paymentId);
+    assert.deepEqual(
+      messagesOf(receiver).map(({ sequence, final }) => [sequence, final]),
+      [
+        [1, false],
+        [2, false],
+        [3, true],
+      ],
+    );
+    assert.deepEqual(messagesOf(receiver)[0]?._links, {
+      status: { href: `https://gateway.example${transfersPath}/${paymentId}/status` },
+    });
+    assert.equal(receiver.received[0]?.path, '/hooks/1');
+
+    const reads = stub.requests.length;
+    bank.status = 'RJCT';
+    await call(gateway.url, {
+      method: 'GET',
+      path: `${transfersPath}/${paymentId}/status`,
+      headers: [tokenOne, key, ['Cache-Control', 'no-cache']],
+    });
+    assert.equal(stub.requests.length, reads + 1, 'the gateway has stopped to read the status');
+    assert.deepEqual(statusesOf(receiver), ['ACTC', 'ACSP', 'ACCC']);
+  });
+
+  test('are not offered to other clients: their headers reach the bank', async (t) => {
+    const { receiver, stub, config } = await startAll(t);
+    const gateway = await startGateway(t, config);
+    const reply = await call(gateway.url, {
+      ...initiation,
+      headers: [...initiation.headers, ['X-API-Key', 'key-of-the-other'], hookOf(receiver)],
+    });
+    assert.deepEqual([reply.status, ...support(reply)], [201, undefined, undefined]);
+    assert.equal(stub.requests[0]?.header('tpp-notification-uri'), hookOf(receiver)[1]);
+  });
+
+  test('are suspended while the bank refuses the token, and continue after a read with another one', async (t) => {
+    const { receiver, bank, stub, config } = await startAll(t);
+    const gateway = await startGateway(t, config);
+    const created = await call(gateway.url, initiationWith(tokenOne, hookOf(receiver)));
+    bank.token = 'Bearer token-two-of-the-psu';
+    await until(20_000, 'the bank has refused a read', () => stub.requests.length > 1);
+
+    bank.status = 'ACSP';
+    const path = `${transfersPath}/${jsonOf(created).paymentId}/status`;
+    const tokenTwo: Field = ['Authorization', bank.token];
+    await call(gateway.url, { method: 'GET', path, headers: [tokenTwo, key] });
+    await untilReceived(receiver, 'ACSP');
+  });
+
+  test('are listed for operators, who can send one again and end a subscription', async (t) => {
+    const { receiver, bank, config } = await startAll(t);
+    receiver.answerWith((response) => response.writeHead(500).end());
+    const gateway = await startGateway(t, config);
+    const created = await call(gateway.url, initiationWith(tokenOne, hookOf(receiver)));
+    const paymentId = String(jsonOf(created).paymentId);
+    bank.status = 'ACTC';
+    const list = async () => {
+      const { text } = await callAdminApi(gateway, 'GET', `/api/notifications?payment=${paymentId}`);
+      const body: unknown = JSON.parse(text);
+      assert.ok(Array.isArray(body) && body.length === 1);
+      return body[0];
+    };
+    await until(20_000, 'an attempt has failed', async () => (await list()).message?.failedAttempts === 1);
+    assert.match(
+      (await callAdminApi(gateway, 'GET', '/metrics')).text,
+      /penstock_webhook_attempts_total\{client="shop",result="failed"\} 1/,
+    );
+    const { message, id, ...listed } = await list();
+    assert.deepEqual([listed.state, message.why], ['undelivered', 'the endpoint fails (5xx)']);
+    assert.deepEqual([listed.tenant, listed.client, listed.environment], ['shop', 'shop', 'sandbox']);
+    assert.ok(!JSON.stringify(listed).includes('token-one-of-the-psu'));
+
+    receiver.answerWith((response) => response.writeHead(204).end());
+    const reason = 'the endpoint works again';
+    const change = (action: string, of = id) =>
+      callAdminApi(gateway, 'POST', `/api/notifications/${of}`, { action, reason });
+    assert.equal((await change('resend')).status, 204);
+    await until(20_000, 'it is delivered', async () => (await list()).message === null);
+    assert.equal(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size, 1);
+    assert.equal((await change('resend')).status, 404);
+    assert.equal((await change('end')).status, 204);
+    assert.equal((await change('end')).status, 404);
+    const { text } = await callAdminApi(gateway, 'GET', '/api/audit');
+    for (const action of ['resend webhook', 'end subscription']) assert.ok(text.includes(action));
+  });
+
+  test('survive a restart of a gateway with a state file', async (t) => {
+    const { receiver, bank, config } = await startAll(t);
+    const folder = temporaryFolder(t);
+    const keyFile = join(folder, 'key');
+    writeFileSync(keyFile, randomBytes(32).toString('base64'));
+    const state = { file: join(folder, 'state'), encryptionKeyFile: keyFile };
+    const gateway = await startGatewayProcess(t, { ...config, state });
+    const created = await call(gateway.url, initiationWith(tokenOne, hookOf(receiver)));
+    assert.deepEqual(support(created), ['true', 'status=PROCESS']);
+    await gateway.stop('SIGKILL');
+    for (const file of ['state', 'state-wal'])
+      assert.ok(!readFileSync(join(folder, file)).includes('token-one-of-the-psu'), file);
+    bank.status = 'ACCC';
+    await gateway.start();
+    await untilReceived(receiver, 'ACCC');
+  });
+});
+
+describe('webhooks on Redis', { skip: skipWithoutRedisServer }, () => {
+  test('are not offered for a request with a token if no encryption key is configured', async (t) => {
+    const { receiver, config } = await startAll(t);
+    const redis = await startRedis(t, ['--appendonly', 'yes']);
+    const gateway = await startGateway(t, { ...config, state: { redis: redis.url } });
+    assert.deepEqual(support(await call(gateway.url, initiationWith(tokenOne, hookOf(receiver)))), [
+      'false',
+      undefined,
+    ]);
+    assert.deepEqual(support(await call(gateway.url, initiationWith(hookOf(receiver)))), [
+      'true',
+      'status=PROCESS',
+    ]);
+    assert.ok(!writtenTo(redis).includes('token-one-of-the-psu'));
+  });
+
+  test('reach the TPP although the instance that subscribed is killed, and no token is readable in Redis', async (t) => {
+    const { receiver, bank, config } = await startAll(t);
+    const redis = await startRedis(t, ['--appendonly', 'yes']);
+    const keyFile = join(temporaryFolder(t), 'key');
+    writeFileSync(keyFile, randomBytes(32).toString('base64'));
+    const sections = { ...config, state: { redis: redis.url, encryptionKeyFile: keyFile } };
+    const [one, other] = [await startGatewayProcess(t, sections), await startGatewayProcess(t, sections)];
+    await assertSubscribed(one, receiver);
+    assert.ok(!writtenTo(redis).includes('token-one-of-the-psu'));
+    await one.stop('SIGKILL');
+    bank.status = 'ACSP';
+    await untilReceived(receiver, 'ACSP');
+    await redis.restart();
+    bank.status = 'ACCC';
+    await untilReceived(receiver, 'ACSP', 'ACCC');
+    assert.notEqual(other.command, undefined);
+  });
+});
+
+async function assertSubscribed(
+  gateway: Pick<GatewayUnderTest, 'url'>,
+  receiver: WebhookReceiver,
+): Promise<void> {
+  const created = await call(gateway.url, initiationWith(tokenOne, hookOf(receiver)));
+  assert.deepEqual(support(created), ['true', 'status=PROCESS']);
+}
+
+/** Everything that was ever written to Redis. */
+function writtenTo({ folder }: { readonly folder: string }): string {
+  const files = join(folder, 'appendonlydir');
+  return readdirSync(files)
+    .map((file) => readFileSync(join(files, file), 'latin1'))
+    .join('\n');
+}

@@ -1,0 +1,213 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { describe, type TestContext, test } from 'node:test';
+import { createDeliveries, type DeliveryDependencies } from '../../../src/notifications/deliver-messages.ts';
+import type { AttemptResult } from '../../../src/notifications/post-webhook.ts';
+import { type Subscription, serializeSubscription } from '../../../src/notifications/subscription.ts';
+import { createSubscriptionStore, queueNames } from '../../../src/notifications/subscription-store.ts';
+import { GatewayError } from '../../../src/request/errors.ts';
+import { createMemorySchedules } from '../../../src/state/memory-schedules.ts';
+import { until } from '../../kit/within.ts';
+
+const hour = 3_600_000;
+const delivered: AttemptResult = { kind: 'delivered' };
+const failed: AttemptResult = { kind: 'failed', why: 'no connection (ECONNREFUSED)' };
+
+const subscriptionWith = (
+  paymentId: string,
+  message: Partial<Subscription['message']> = {},
+): Subscription => ({
+  v: 1,
+  id: `subscription of ${paymentId}`,
+  tenant: 'tenant',
+  environment: 'environment',
+  client: 'client',
+  paymentService: 'payments',
+  paymentProduct: 'sepa-credit-transfers',
+  paymentId,
+  url: 'https://tpp.example/hooks',
+  content: 'PROCESS',
+  since: Date.now(),
+  until: Date.now() + hour,
+  headers: [],
+  sequence: 1,
+  status: { hash: 'a', code: 'ACTC', finality: 'pending', since: Date.now() },
+  message: {
+    id: `message of ${paymentId}`,
+    sequence: 1,
+    transactionStatus: 'ACTC',
+    final: false,
+    since: Date.now(),
+    failedAttempts: 0,
+    ...message,
+  },
+});
+
+function setUp(t: TestContext, overrides: Partial<DeliveryDependencies> = {}) {
+  const clock = { aheadMs: 0 };
+  const schedules = createMemorySchedules(() => performance.now() + clock.aheadMs);
+  const store = createSubscriptionStore(schedules);
+  const sent: string[] = [];
+  const results: AttemptResult[] = [];
+  const deliveries = createDeliveries({
+    schedules,
+    store,
+    async post(_url, headers) {
+      sent.push(String(headers['webhook-id']));
+      return results.shift() ?? delivered;
+    },
+    tenantIds: () => ['tenant'],
+    clientOf: () => ({ urls: ['https://tpp.example/hooks'], secrets: [randomBytes(32)] }),
+    statusUrlOf: () => 'https://gateway.example/status',
+    settings: () => ({ retryForMs: 72 * hour, keepForMs: 30 * 24 * hour }),
+    onAttempt() {},
+    onBug: assert.ifError,
+    ...overrides,
+  });
+  t.after(() => deliveries.stop());
+  return {
+    clock,
+    schedules,
+    sent,
+    results,
+    deliveries,
+    async add(subscription: Subscription) {
+      const due = [{ queue: queueNames.delivery('tenant'), inMs: 0 }];
+      await schedules.write(subscription.paymentId, 0, serializeSubscription(subscription), due);
+    },
+    read: store.read,
+    /** Looks for due messages until the condition holds. */
+    runUntil: (what: string, condition: () => boolean | Promise<boolean>) =>
+      until(5_000, what, async () => {
+        await deliveries.run();
+        return condition();
+      }),
+    count: (queue: string) => schedules.count(queue),
+  };
+}
+
+describe('the deliveries', () => {
+  test('remove a message that was delivered, and the subscription after the final one', async (t) => {
+    const { add, read, runUntil, count, sent } = setUp(t);
+    await add(subscriptionWith('one'));
+    await add(subscriptionWith('other', { final: true, transactionStatus: 'ACCC' }));
+    await runUntil('both are delivered', async () => !(await read('one'))?.message && !(await read('other')));
+    assert.deepEqual(sent.toSorted(), ['message of one', 'message of other']);
+    assert.equal((await read('one'))?.sequence, 1);
+    assert.deepEqual(await count(queueNames.delivery('tenant')), { all: 0, due: 0 });
+  });
+
+  test('repeat a failed message under the same id when it is due again', async (t) => {
+    const { add, read, runUntil, results, sent, clock, deliveries } = setUp(t);
+    results.push(failed, failed);
+    await add(subscriptionWith('payment'));
+    await runUntil('it has failed', async () => (await read('payment'))?.message?.failedAttempts === 1);
+    await deliveries.run();
+    assert.equal(sent.length, 1, 'it is not due');
+    clock.aheadMs += 6_000;
+    await runUntil('it has failed again', async () => (await read('payment'))?.message?.failedAttempts === 2);
+    assert.equal((await read('payment'))?.message?.why, 'no connection (ECONNREFUSED)');
+    clock.aheadMs += 34_000;
+    await runUntil('it is delivered', async () => !(await read('payment'))?.message);
+    assert.deepEqual(sent, Array(3).fill('message of payment'));
+  });
+
+  test('make the failed messages of an endpoint due when it accepts one', async (t) => {
+    const { add, read, runUntil, results, clock, sent } = setUp(t);
+    const payments = ['a', 'b', 'c', 'd', 'e'];
+    results.push(...payments.map(() => failed));
+    for (const payment of payments) {
+      await add(subscriptionWith(payment));
+      await runUntil('it has failed', async () => (await read(payment))?.message?.failedAttempts === 1);
+    }
+    clock.aheadMs += 5_600; // all are due; the endpoint has failed, so only one of them is tried at a time
+    await runUntil('all are delivered', async () => {
+      const stored = await Promise.all(payments.map(read));
+      return stored.every((subscription) => !subscription?.message);
+    });
+    assert.equal(sent.length, 10);
+  });
+
+  test('keep a dead letter after retryFor', async (t) => {
+    const { add, read, runUntil, results, count, sent, deliveries } = setUp(t);
+    results.push(failed);
+    await add(subscriptionWith('payment', { since: Date.now() - 73 * hour }));
+    await runUntil('it is a dead letter', async () => Boolean((await read('payment'))?.message?.deadSince));
+    assert.deepEqual(await count(queueNames.dead('tenant')), { all: 1, due: 0 });
+    assert.deepEqual(await count(queueNames.delivery('tenant')), { all: 0, due: 0 });
+    await deliveries.run();
+    assert.equal(sent.length, 1);
+  });
+
+  test('end the subscription when the endpoint answers 410', async (t) => {
+    const { add, read, runUntil, results } = setUp(t);
+    results.push({ kind: 'gone' });
+    await add(subscriptionWith('payment'));
+    await runUntil('it has ended', async () => !(await read('payment')));
+  });
+
+  for (const [what, clientOf] of [
+    ['of a client that has no webhooks any more', () => undefined],
+    [
+      'that the settings do not allow any more',
+      () => ({ urls: ['https://other.example'], secrets: [randomBytes(32)] as const }),
+    ],
+  ] as const)
+    test(`send nothing to a URL ${what}`, async (t) => {
+      const { add, read, runUntil, sent } = setUp(t, { clientOf });
+      await add(subscriptionWith('payment'));
+      await runUntil('it has failed', async () => (await read('payment'))?.message?.failedAttempts === 1);
+      assert.deepEqual(sent, []);
+    });
+
+  test('send a newer message after the one that is being sent, not at the same time', async (t) => {
+    let sending = 0;
+    const sent: string[] = [];
+    const first = Promise.withResolvers<void>();
+    const { add, read, runUntil, schedules, deliveries } = setUp(t, {
+      async post(_url, headers) {
+        sending += 1;
+        assert.equal(sending, 1);
+        sent.push(String(headers['webhook-id']));
+        if (sent.length === 1) await first.promise;
+        sending -= 1;
+        return delivered;
+      },
+    });
+    await add(subscriptionWith('payment'));
+    await runUntil('it is being sent', () => sent.length === 1);
+    const record = await schedules.read('payment');
+    const newer = subscriptionWith('payment', { id: 'newer', sequence: 2 });
+    await schedules.write('payment', record?.version ?? 0, serializeSubscription(newer), [
+      { queue: queueNames.delivery('tenant'), inMs: 0 },
+    ]);
+    await deliveries.run();
+    assert.equal(sent.length, 1);
+    first.resolve();
+    await runUntil('the newer one is delivered', async () => !(await read('payment'))?.message);
+    assert.deepEqual(sent, ['message of payment', 'newer']);
+  });
+
+  test('record a result when the shared state is available again, and do not send the message again', async (t) => {
+    const schedules = createMemorySchedules(() => performance.now());
+    let failures = 1;
+    const { sent, deliveries } = setUp(t, {
+      schedules,
+      store: createSubscriptionStore({
+        ...schedules,
+        write: async (...args) => {
+          if (failures-- > 0) throw new GatewayError('STATE_UNAVAILABLE', 'The shared state is unavailable.');
+          return schedules.write(...args);
+        },
+      }),
+    });
+    const due = [{ queue: queueNames.delivery('tenant'), inMs: 0 }];
+    await schedules.write('payment', 0, serializeSubscription(subscriptionWith('payment')), due);
+    await deliveries.run();
+    await until(10_000, 'the result is recorded', async () => {
+      const record = await schedules.read('payment');
+      return record !== undefined && !record.text.includes('"message"');
+    });
+    assert.deepEqual(sent, ['message of payment']);
+  });
+});

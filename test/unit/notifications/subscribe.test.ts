@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { type SubscribeDependencies, subscribe } from '../../../src/notifications/subscribe.ts';
+import { createSubscriptionStore, subscriptionKeyOf } from '../../../src/notifications/subscription-store.ts';
+import { type HeaderFields, headerValue, headerValues, lowerCase } from '../../../src/pis/headers.ts';
+import { createMatcher } from '../../../src/pis/operations.ts';
+import { GatewayError } from '../../../src/request/errors.ts';
+import type { PisResponse, RoutedRequest } from '../../../src/request/messages.ts';
+import { createMemoryState } from '../../../src/state/memory.ts';
+
+const match = createMatcher({
+  segment: 'berlingroup',
+  paymentServices: 'any',
+  paymentProducts: 'any',
+  authorisationTypes: 'any',
+});
+const initiation = ['POST', '/berlingroup/v1/payments/sepa-credit-transfers'] as const;
+const cancellation = ['DELETE', '/berlingroup/v1/payments/sepa-credit-transfers/payment'] as const;
+const authorisation = [
+  'POST',
+  '/berlingroup/v1/payments/sepa-credit-transfers/payment/authorisations',
+] as const;
+const uri: HeaderFields[number] = ['TPP-Notification-URI', 'https://tpp.example/payments/1'];
+const preferred: HeaderFields[number] = ['TPP-Notification-Content-Preferred', 'status=LAST'];
+
+function requestOf([method, path]: readonly [string, string], ...headers: HeaderFields): RoutedRequest {
+  const matched = match(method, path);
+  assert.ok(matched.kind === 'operation');
+  return {
+    operation: matched.operation,
+    client: { name: 'client', tenant: 'tenant', environments: ['sandbox'] },
+    requestId: '1',
+    headers: [['Authorization', 'Bearer token'], ...headers],
+    body: Buffer.alloc(0),
+    arrivedAtMs: 0,
+    deadlineAtMs: 1_000,
+    environment: {
+      name: 'sandbox',
+      origin: 'https://bank.example',
+      basePath: '',
+      standardVersion: '1.3.11',
+    },
+  };
+}
+
+const created: PisResponse = {
+  status: 201,
+  headers: [['Content-Type', 'application/json']],
+  body: Buffer.from('{"paymentId":"payment","transactionStatus":"RCVD"}'),
+  json: { paymentId: 'payment', transactionStatus: 'RCVD' },
+  servedFrom: 'bank',
+  environment: 'sandbox',
+};
+
+const key = subscriptionKeyOf('tenant', 'sandbox payment');
+
+function createStage(overrides: Partial<SubscribeDependencies> = {}) {
+  const { schedules } = createMemoryState();
+  const store = createSubscriptionStore(schedules);
+  const stage = subscribe({
+    urlsOf: (client) => (client === 'client' ? ['https://tpp.example/payments'] : undefined),
+    store,
+    paymentKeyOf: (environmentId, paymentId) => `${environmentId} ${paymentId}`,
+    pollHeadersOf: (headers) => headers.filter(([name]) => lowerCase(name) === 'authorization'),
+    mayStoreCredentials: true,
+    canPoll: () => true,
+    firstPollMs: () => 1_000,
+    keepForMs: 3_600_000,
+    log() {},
+    ...overrides,
+  });
+  async function send(request: RoutedRequest, response: PisResponse = created) {
+    let forwarded: HeaderFields = [];
+    const answer = await stage(request, async (passedOn) => {
+      forwarded = passedOn.headers;
+      return response;
+    });
+    return {
+      answer,
+      forwarded: forwarded.filter(([name]) => /^tpp-notification/i.test(name)),
+      support: headerValue(answer.headers, 'aspsp-notification-support'),
+      content: headerValue(answer.headers, 'aspsp-notification-content'),
+      stored: await store.read(key),
+    };
+  }
+  return { send, schedules };
+}
+
+describe('the stage that subscribes', () => {
+  for (const [what, line, response] of [
+    ['an initiation', initiation, created],
+    ['a cancellation', cancellation, { ...created, status: 204, body: Buffer.alloc(0), json: undefined }],
+    ['an authorisation', authorisation, { ...created, json: undefined, body: Buffer.from('{}') }],
+  ] as const)
+    test(`stores a subscription for ${what}, and keeps the two headers back`, async () => {
+      const { send, schedules } = createStage();
+      const { support, content, forwarded, stored } = await send(requestOf(line, uri, preferred), response);
+      assert.deepEqual([support, content, forwarded], ['true', 'status=LAST', []]);
+      assert.deepEqual(
+        [
+          stored?.tenant,
+          stored?.environment,
+          stored?.client,
+          stored?.paymentId,
+          stored?.url,
+          stored?.content,
+        ],
+        ['tenant', 'sandbox', 'client', 'payment', 'https://tpp.example/payments/1', 'LAST'],
+      );
+      assert.deepEqual(stored?.headers, [['Authorization', 'Bearer token']]);
+      assert.equal(stored?.status?.code, line === initiation ? 'RCVD' : undefined);
+      assert.deepEqual(await schedules.count('poll:sandbox:tenant'), { all: 1, due: 0 });
+    });
+
+  test('answers false for a URL that is not allowed, malformed or repeated, and the payment continues', async () => {
+    for (const headers of [
+      [['TPP-Notification-URI', 'https://evil.example/payments']],
+      [['TPP-Notification-URI', 'https://tpp.example/payments-of-others']],
+      [['TPP-Notification-URI', 'nonsense']],
+      [uri, uri],
+    ] as const) {
+      const { answer, support, content, forwarded, stored } = await createStage().send(
+        requestOf(initiation, ...headers),
+      );
+      assert.deepEqual([answer.status, answer.body], [201, created.body]);
+      assert.deepEqual([support, content, forwarded, stored], ['false', undefined, [], undefined]);
+    }
+  });
+
+  test('changes nothing for other clients, and for requests without the header', async () => {
+    const request = requestOf(initiation, uri, preferred);
+    const other = await createStage({ urlsOf: () => undefined }).send(request);
+    assert.deepEqual([other.answer, other.forwarded], [created, [uri, preferred]]);
+    const without = await createStage().send(requestOf(initiation, preferred));
+    assert.deepEqual([without.answer, without.forwarded], [created, [preferred]]);
+  });
+
+  test('passes both headers on, and subscribes to nothing, if the signature of the TPP covers one of them', async () => {
+    for (const name of ['tpp-notification-uri', 'TPP-Notification-Content-Preferred']) {
+      const signature: HeaderFields[number] = [
+        'Signature',
+        `keyId="SN=1,CA=2",algorithm="rsa-sha256",headers="digest x-request-id ${name}",signature="abc="`,
+      ];
+      const sent = await createStage().send(requestOf(initiation, uri, preferred, signature));
+      assert.deepEqual([sent.answer, sent.forwarded, sent.stored], [created, [uri, preferred], undefined]);
+    }
+    const other: HeaderFields[number] = ['Signature', 'headers="digest x-request-id",signature="abc="'];
+    assert.equal((await createStage().send(requestOf(initiation, uri, other))).support, 'true');
+  });
+
+  test('adds nothing to an error of the bank', async () => {
+    const refused = { ...created, status: 400 };
+    const { answer, stored } = await createStage().send(requestOf(initiation, uri), refused);
+    assert.deepEqual([answer, stored], [refused, undefined]);
+  });
+
+  test('replaces what the bank says about its own notifications', async () => {
+    const headers: HeaderFields = [
+      ['ASPSP-Notification-Support', 'true'],
+      ['aspsp-notification-content', 'status=SCA'],
+    ];
+    const { answer } = await createStage().send(requestOf(initiation, uri), { ...created, headers });
+    assert.deepEqual(headerValues(answer.headers, 'aspsp-notification-content'), ['status=PROCESS']);
+    assert.deepEqual(headerValues(answer.headers, 'aspsp-notification-support'), ['true']);
+  });
+
+  for (const [why, overrides, response] of [
+    ['a token cannot be stored safely', { mayStoreCredentials: false }, created],
+    ['the gateway cannot read the status', { canPoll: () => false }, created],
+    ['the response names no payment', {}, { ...created, json: {}, body: Buffer.from('{}') }],
+  ] as const)
+    test(`answers false if ${why}`, async () => {
+      const { support, stored } = await createStage(overrides).send(requestOf(initiation, uri), response);
+      assert.deepEqual([support, stored], ['false', undefined]);
+    });
+
+  test('answers false if the subscription cannot be stored, and the payment continues', async () => {
+    const store = {
+      read: async () => undefined,
+      change: () => Promise.reject(new GatewayError('STATE_UNAVAILABLE', 'The shared state is unavailable.')),
+    };
+    const { answer, support } = await createStage({ store }).send(requestOf(initiation, uri));
+    assert.deepEqual([answer.status, support], [201, 'false']);
+  });
+
+  test('a later request replaces URL and content, and the numbers continue', async () => {
+    const { send } = createStage();
+    const first = await send(requestOf(initiation, uri));
+    const other: HeaderFields[number] = ['TPP-Notification-URI', 'https://tpp.example/payments/2'];
+    const second = await send(requestOf(authorisation, other, preferred), created);
+    assert.deepEqual(
+      [second.stored?.id, second.stored?.url, second.stored?.content],
+      [first.stored?.id, 'https://tpp.example/payments/2', 'LAST'],
+    );
+    assert.equal(second.stored?.status?.code, 'RCVD');
+  });
+});
