@@ -7,7 +7,8 @@
  */
 
 import type { NotificationSettings } from '../config/schema.ts';
-import { type HeaderField, lowerCase } from '../pis/headers.ts';
+import { initialAgeMs } from '../pis/delta-seconds.ts';
+import { type HeaderField, withoutFields } from '../pis/headers.ts';
 import type { PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { WaitOutcome } from '../request/request-events.ts';
 import type { Handler, Stage } from '../request/stage.ts';
@@ -141,12 +142,9 @@ async function waitForChange(
 
 /** The first response, which is still true after this time. */
 function unchanged(first: PisResponse, sinceMs: number): PisResponse {
-  const [age = 0] = first.headers.flatMap(([name, value]) =>
-    lowerCase(name) === 'age' ? [Number(value)] : [],
-  );
-  const seconds = Math.floor(age + sinceMs / 1_000);
-  const headers = first.headers.filter(([name]) => !cacheFields.has(lowerCase(name)));
-  return { ...first, headers: [...headers, ...unchangedFields(seconds)], servedFrom: 'cache' };
+  const ageSeconds = Math.floor((initialAgeMs(first.headers) + sinceMs) / 1_000);
+  const headers = withoutFields(first.headers, cacheFields);
+  return { ...first, headers: [...headers, ...unchangedFields(ageSeconds)], servedFrom: 'cache' };
 }
 
 const cacheFields: ReadonlySet<string> = new Set(['age', 'cache-status']);

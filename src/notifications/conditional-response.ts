@@ -1,6 +1,7 @@
 /** The 304 of the gateway, for a status that the TPP already has. */
 
 import { lowerCase } from '../pis/headers.ts';
+import { emptyBody } from '../request/body-buffer.ts';
 import type { PisResponse } from '../request/messages.ts';
 import { hasTag } from '../request/status-tag.ts';
 
@@ -20,5 +21,3 @@ const keptFields: ReadonlySet<string> = new Set([
   ...['cache-control', 'content-location', 'date', 'etag', 'expires', 'vary'],
   ...['age', 'cache-status'],
 ]);
-
-const emptyBody = Buffer.alloc(0);

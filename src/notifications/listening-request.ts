@@ -1,6 +1,7 @@
 /** What a status read says about waiting for a change: `Prefer: wait` (RFC 7240) and `If-None-Match` with tags of the gateway. */
 
-import { type HeaderFields, headerValues, lowerCase, withoutFields } from '../pis/headers.ts';
+import { parseDeltaSeconds } from '../pis/delta-seconds.ts';
+import { type HeaderFields, headerValues, withoutFields } from '../pis/headers.ts';
 import { statusTagsIn } from '../request/status-tag.ts';
 import type { Statuses } from '../request/statuses.ts';
 
@@ -37,12 +38,8 @@ const conditionFields: ReadonlySet<string> = new Set(['if-none-match']);
 /** The seconds of the first `wait` preference, in milliseconds; 0 if there is none, or its value is no number of seconds. */
 export function waitMsIn(headers: HeaderFields): number {
   const wait = preferencesIn(headers).find(({ name }) => name === 'wait');
-  if (!wait || !/^\d+$/.test(wait.value)) return 0;
-  return Math.min(Number(wait.value), maxSeconds) * 1_000;
+  return parseDeltaSeconds(wait?.value) ?? 0;
 }
-
-/** RFC 9111 section 1.2.2 allows to take 2^31 seconds for any larger number. */
-const maxSeconds = 2 ** 31;
 
 interface Preference {
   /** In lower case. */
@@ -67,9 +64,11 @@ function preferencesIn(headers: HeaderFields): readonly Preference[] {
     });
 }
 
+const preferenceFields: ReadonlySet<string> = new Set(['prefer']);
+
 /** The fields with all preferences but `wait`, which the gateway has honoured. */
 function withoutWait(headers: HeaderFields): HeaderFields {
   const others = preferencesIn(headers).filter(({ name }) => name !== 'wait');
-  const rest = headers.filter(([name]) => lowerCase(name) !== 'prefer');
+  const rest = withoutFields(headers, preferenceFields);
   return others.length === 0 ? rest : [...rest, ['Prefer', others.map(({ text }) => text).join(', ')]];
 }

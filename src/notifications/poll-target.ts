@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { type HeaderField, type HeaderFields, lowerCase } from '../pis/headers.ts';
 import type { Operation } from '../pis/operations.ts';
+import { emptyBody } from '../request/body-buffer.ts';
 import type { Client, PisRequest, RoutedRequest } from '../request/messages.ts';
 import type { RecordEvent } from '../request/request-events.ts';
 import type { PaymentOfTenant } from '../request/statuses.ts';
@@ -74,5 +75,3 @@ export function pollRequest(target: PollTarget, recordEvent: RecordEvent): PisRe
     recordEvent,
   };
 }
-
-const emptyBody = Buffer.alloc(0);

@@ -4,14 +4,9 @@
  */
 
 import type { NotificationSettings } from '../config/schema.ts';
-import {
-  type HeaderField,
-  type HeaderFields,
-  headerValue,
-  lowerCase,
-  withoutFields,
-} from '../pis/headers.ts';
+import { type HeaderField, type HeaderFields, headerValue, withoutFields } from '../pis/headers.ts';
 import { isJson } from '../pis/media-type.ts';
+import { emptyBody } from '../request/body-buffer.ts';
 import { decodeIfKnown } from '../request/content-coding.ts';
 import type { PisResponse, ResponseStream, RoutedRequest, StreamSink } from '../request/messages.ts';
 import type { RequestEvent } from '../request/request-events.ts';
@@ -106,8 +101,6 @@ const ended = ({ environment, servedFrom }: PisResponse): PisResponse => ({
   servedFrom,
   environment,
 });
-
-const emptyBody = Buffer.alloc(0);
 
 const oneEvent = (event: string): ResponseStream => ({
   start(sink) {
@@ -212,7 +205,7 @@ async function run(
 
 /** The event of a status. JSON has no line breaks within strings, so those of the bank's JSON can be replaced. */
 async function eventOf(request: RoutedRequest, response: PisResponse, shown: ShownStatus): Promise<string> {
-  const tag = response.headers.find(([name]) => lowerCase(name) === 'etag')?.[1];
+  const tag = headerValue(response.headers, 'etag');
   const data = JSON.stringify({
     paymentId: request.operation.paymentId,
     transactionStatus: shown.code,

@@ -1,5 +1,6 @@
 /** What requests and responses say about caching (RFC 9111), how long a status is fresh, and the clock that measures it. */
 
+import { parseDeltaSeconds } from '../pis/delta-seconds.ts';
 import { type HeaderFields, headerValue, listMembers } from '../pis/headers.ts';
 import { parseHttpDate } from '../pis/http-date.ts';
 import { finalityOf } from '../pis/transaction-status.ts';
@@ -72,14 +73,6 @@ export function isStorable(request: PisRequest, { status, headers }: PisResponse
 export function forbidsStale(headers: HeaderFields): boolean {
   const directives = directivesIn(headers);
   return ['must-revalidate', 'proxy-revalidate', 's-maxage'].some((name) => directives.has(name));
-}
-
-/**
- * The age of a response on arrival, by the first member of its `Age` field, in milliseconds; 0 if that is not a number (RFC
- * 9111 section 5.1).
- */
-export function initialAgeMs(headers: HeaderFields): number {
-  return parseDeltaSeconds(listMembers(headers, 'age')[0]) ?? 0;
 }
 
 /**
@@ -171,8 +164,3 @@ function directivesIn(headers: HeaderFields): Directives {
 type Directives = ReadonlyMap<string, string>;
 
 const noDirectives: Directives = new Map();
-
-/** @returns milliseconds; too large a number counts as 2^31 seconds (RFC 9111 section 1.2.2) */
-function parseDeltaSeconds(text: string | undefined): number | undefined {
-  return text !== undefined && /^\d+$/.test(text) ? Math.min(Number(text), 2 ** 31) * 1_000 : undefined;
-}

@@ -3,6 +3,7 @@
  * invalidates all earlier responses even if the bank does not.
  */
 
+import { initialAgeMs } from '../pis/delta-seconds.ts';
 import { headerValue, withoutFields } from '../pis/headers.ts';
 import { finalityOf, transactionStatusIn } from '../pis/transaction-status.ts';
 import { asGatewayError, type ErrorCode } from '../request/errors.ts';
@@ -15,7 +16,6 @@ import {
   type FreshnessSettings,
   forbidsStale,
   freshnessLifetimeMs,
-  initialAgeMs,
   isStorable,
   statusTtlMs,
 } from './cache-control.ts';
