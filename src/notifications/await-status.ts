@@ -12,20 +12,15 @@ import { type HeaderField, withoutFields } from '../pis/headers.ts';
 import type { PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { WaitOutcome } from '../request/request-events.ts';
 import type { Handler, Stage } from '../request/stage.ts';
-import type { ShownStatus, Statuses } from '../request/statuses.ts';
+import type { Statuses } from '../request/statuses.ts';
 import { hasKnownTag, notModified } from './conditional-response.ts';
+import { type FirstRead, listenToStatus } from './listen-to-status.ts';
 import { type ListeningRead, listeningReadIn } from './listening-request.ts';
-import { type OpenListeners, tooManyListeners } from './open-listeners.ts';
-import { pollTargetOf } from './poll-target.ts';
-import type { Poller } from './poller.ts';
 import { readAgain } from './read-again.ts';
 import { type StreamDependencies, streamStatus } from './stream-status.ts';
-import { createWakeUp } from './wake-up.ts';
+import { createWakeUp, type WakeUp } from './wake-up.ts';
 
 export interface AwaitStatusDependencies extends StreamDependencies {
-  readonly statuses: Statuses;
-  readonly poller: Poller;
-  readonly openListeners: OpenListeners;
   readonly settings: Pick<NotificationSettings, 'maxWait' | 'maxWaiting'>;
 }
 
@@ -60,83 +55,70 @@ async function wait(
   const isAnswered = (tags && !hasKnownTag(first, tags)) || shown.finality === 'final';
   const response = isAnswered
     ? first
-    : await waitForChange(dependencies, { request, signal, next, first, shown, waitMs });
+    : await waitForChange(dependencies, { request, signal, next, response: first, shown }, waitMs);
   if (response.status !== 200) return response;
   return preferenceApplied(hasKnownTag(response, tags) ? notModified(response) : response, waitMs);
 }
 
-interface Wait {
-  readonly request: RoutedRequest;
-  readonly signal: RoutedRequest['signal'];
-  readonly next: Handler<RoutedRequest>;
-  readonly first: PisResponse;
-  /** The status of `first`. */
-  readonly shown: ShownStatus;
-  readonly waitMs: number;
-}
-
-/** @returns the changed status, an error of the bank, or `first` */
+/** @returns the changed status, an error of the bank, or the first response */
 async function waitForChange(
-  { statuses, poller, openListeners, settings }: AwaitStatusDependencies,
-  { request, signal, next, first, shown, waitMs }: Wait,
+  dependencies: AwaitStatusDependencies,
+  first: FirstRead,
+  waitMs: number,
 ): Promise<PisResponse> {
-  const payment = statuses.keyOf(request);
-  if (openListeners.isDraining()) return first;
+  const { statuses, openListeners, settings } = dependencies;
+  const { request } = first;
+  if (openListeners.isDraining()) return first.response;
   const wakeUp = createWakeUp();
-  const drain = () => wakeUp.end('drained');
-  const close = openListeners.open(payment.tenantId, 'wait', settings.maxWaiting, drain);
-  if (!close) throw tooManyListeners();
-  const disconnect = () => wakeUp.end('disconnected');
-  signal?.addEventListener('abort', disconnect, { once: true });
-  if (signal?.aborted) disconnect();
-  const endsAtMs = request.arrivedAtMs + waitMs;
-  const timer = setTimeout(
-    () => wakeUp.end('unchanged'),
-    Math.max(0, Math.ceil(endsAtMs - performance.now())),
-  );
-  const stopListening = poller.listen({
-    urgency: 'listener',
-    target: pollTargetOf(request, payment),
-    known: shown,
-    onChange: wakeUp.wake,
-    onRefused: wakeUp.wake,
-  });
+  const { tenantId } = statuses.keyOf(request);
+  const close = openListeners.open(tenantId, 'wait', settings.maxWaiting, () => wakeUp.end('drained'));
+  const leftMs = request.arrivedAtMs + waitMs - performance.now();
+  const timer = setTimeout(() => wakeUp.end('unchanged'), Math.max(0, Math.ceil(leftMs)));
+  const { stop } = listenToStatus(dependencies, first, wakeUp);
   const startedAtMs = performance.now();
-  /** Time that was spent on reading. */
-  let readingMs = 0;
-
-  async function read(): Promise<PisResponse | undefined> {
-    const readAtMs = performance.now();
-    const response = await readAgain(request, next);
-    readingMs += performance.now() - readAtMs;
-    return response;
-  }
-
-  async function untilChange(): Promise<readonly [WaitOutcome, PisResponse]> {
-    for (let reason = await wakeUp.next(); ; reason = await wakeUp.next()) {
-      const isOver = reason !== 'changed';
-      if (reason === 'disconnected') return [reason, first];
-      // No read after the end, unless a TPP may have received another status: that costs no request to the bank.
-      const isRead = !isOver || !(await statuses.isCurrent(payment.paymentKey, shown.hash));
-      const response = isRead ? await read() : undefined;
-      if (response && response.status !== 200) return ['refused', response];
-      if (response && (await statuses.shownBy(request, response)).hash !== shown.hash)
-        return ['changed', response];
-      if (isOver) return [reason, response ?? unchanged(first, performance.now() - request.arrivedAtMs)];
-    }
-  }
-
   try {
-    const [outcome, response] = await untilChange();
+    const { outcome, response, readingMs } = await untilChange(statuses, first, wakeUp);
     const waitedMs = performance.now() - startedAtMs - readingMs;
     request.waitedMs = waitedMs;
     request.recordEvent?.({ what: 'wait', outcome, waitedMs });
     return response;
   } finally {
     clearTimeout(timer);
-    signal?.removeEventListener('abort', disconnect);
-    stopListening();
+    stop();
     close();
+  }
+}
+
+interface EndedWait {
+  readonly outcome: WaitOutcome;
+  readonly response: PisResponse;
+  /** Time that was spent on reading. */
+  readonly readingMs: number;
+}
+
+/** Reads the status each time it may have changed, until it has or the wait ends. */
+async function untilChange(
+  statuses: Statuses,
+  { request, next, response: first, shown }: FirstRead,
+  wakeUp: WakeUp,
+): Promise<EndedWait> {
+  const { paymentKey } = statuses.keyOf(request);
+  let readingMs = 0;
+  for (;;) {
+    const reason = await wakeUp.next();
+    if (reason === 'disconnected') return { outcome: reason, response: first, readingMs };
+    const isOver = reason !== 'changed';
+    // No read after the end, unless a TPP may have received another status: that costs no request to the bank.
+    const isRead = !isOver || !(await statuses.isCurrent(paymentKey, shown.hash));
+    const readAtMs = performance.now();
+    const response = isRead ? await readAgain(request, next) : undefined;
+    readingMs += performance.now() - readAtMs;
+    if (response && response.status !== 200) return { outcome: 'refused', response, readingMs };
+    if (response && (await statuses.shownBy(request, response)).hash !== shown.hash)
+      return { outcome: 'changed', response, readingMs };
+    if (!isOver) continue;
+    const sinceMs = performance.now() - request.arrivedAtMs;
+    return { outcome: reason, response: response ?? unchanged(first, sinceMs), readingMs };
   }
 }
 

@@ -8,9 +8,10 @@ export interface OpenListeners {
   /**
    * @param maxPerTenant `notifications.maxWaiting`
    * @param end          called when the listener must end
-   * @returns closes the listener; `undefined` if too many are open
+   * @returns closes the listener
+   * @throws GatewayError OVERLOADED if too many are open
    */
-  open(tenantId: string, kind: ListenerKind, maxPerTenant: number, end: () => void): (() => void) | undefined;
+  open(tenantId: string, kind: ListenerKind, maxPerTenant: number, end: () => void): () => void;
   /** Whether listeners must end at once. */
   isDraining(): boolean;
   /** Ends all listeners. */
@@ -31,7 +32,7 @@ export function createOpenListeners(maxOpen: number): OpenListeners {
   return {
     open(tenantId, kind, maxPerTenant, onEnd) {
       const ofTenant = byTenant.get(tenantId) ?? 0;
-      if (ends.wait.size + ends.stream.size >= maxOpen || ofTenant >= maxPerTenant) return undefined;
+      if (ends.wait.size + ends.stream.size >= maxOpen || ofTenant >= maxPerTenant) throw tooManyListeners();
       byTenant.set(tenantId, ofTenant + 1);
       const end = () => onEnd(); // the same function may be opened twice
       ends[kind].add(end);
@@ -54,7 +55,7 @@ export function createOpenListeners(maxOpen: number): OpenListeners {
   };
 }
 
-export const tooManyListeners = (): GatewayError =>
+const tooManyListeners = (): GatewayError =>
   new GatewayError(
     'OVERLOADED',
     'Too many status reads are waiting for a change. Read the status without waiting, or try again.',

@@ -13,9 +13,9 @@ import type { RequestEvent } from '../request/request-events.ts';
 import type { Handler } from '../request/stage.ts';
 import type { ShownStatus, Statuses } from '../request/statuses.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { type OpenListeners, tooManyListeners } from './open-listeners.ts';
-import { pollTargetOf } from './poll-target.ts';
-import type { Poller, StatusListener } from './poller.ts';
+import { type FirstRead, listenToStatus } from './listen-to-status.ts';
+import type { OpenListeners } from './open-listeners.ts';
+import type { Poller } from './poller.ts';
 import { readAgain } from './read-again.ts';
 import { createWakeUp, type WakeUp } from './wake-up.ts';
 
@@ -58,9 +58,9 @@ export async function streamStatus(
   if (shown.code === undefined) return first;
   const isFinal = shown.finality === 'final';
   if (isFinal && lastEventId !== undefined && lastEventId === headerValue(first.headers, 'etag'))
-    return ended(first);
+    return noContent(first);
   if (openListeners.isDraining()) return streamOf(first, oneEvent(await eventOf(request, first, shown)));
-  return streamOf(first, await openStream(dependencies, { request, signal, next, first, shown }));
+  return streamOf(first, await openStream(dependencies, { request, signal, next, response: first, shown }));
 }
 
 /**
@@ -93,8 +93,8 @@ const streamOf = ({ environment, servedFrom }: PisResponse, stream: ResponseStre
   stream,
 });
 
-/** Tells an `EventSource` not to connect again. */
-const ended = ({ environment, servedFrom }: PisResponse): PisResponse => ({
+/** Keeps a client from connecting again (WHATWG HTML section 9.2.3). */
+const noContent = ({ environment, servedFrom }: PisResponse): PisResponse => ({
   status: 204,
   headers: [],
   body: emptyBody,
@@ -109,32 +109,20 @@ const oneEvent = (event: string): ResponseStream => ({
   },
 });
 
-interface StreamRequest {
-  readonly request: RoutedRequest;
-  readonly signal: RoutedRequest['signal'];
-  readonly next: Handler<RoutedRequest>;
-  readonly first: PisResponse;
-  /** The status of `first`. */
-  readonly shown: ShownStatus;
-}
-
 /** @throws GatewayError OVERLOADED */
-async function openStream(
-  dependencies: StreamDependencies,
-  { request, signal, next, first, shown }: StreamRequest,
-): Promise<ResponseStream> {
+async function openStream(dependencies: StreamDependencies, first: FirstRead): Promise<ResponseStream> {
   const { statuses, openListeners, settings } = dependencies;
-  const firstEvent = await eventOf(request, first, shown);
+  const { request, response, signal, next, shown } = first;
+  const firstEvent = await eventOf(request, response, shown);
   if (shown.finality === 'final') return oneEvent(firstEvent);
   const { tenantId } = statuses.keyOf(request);
   const wakeUp = createWakeUp();
   const close = openListeners.open(tenantId, 'stream', settings.maxWaiting, () => wakeUp.end('drained'));
-  if (!close) throw tooManyListeners();
-  const later = laterReads(dependencies, request);
+  const later = { request: laterReads(dependencies, request), signal, next, shown };
   return {
     start(sink) {
       sink.write(firstEvent);
-      void run(dependencies, { request: later, next, shown, sink, signal, wakeUp }).finally(close);
+      void sendChanges(dependencies, later, sink, wakeUp).finally(close);
     },
   };
 }
@@ -149,35 +137,18 @@ function laterReads({ onReadEvent }: StreamDependencies, request: RoutedRequest)
   };
 }
 
-interface OpenStream {
-  readonly request: RoutedRequest;
-  readonly next: Handler<RoutedRequest>;
-  /** The status of the first event. */
-  readonly shown: ShownStatus;
-  readonly sink: StreamSink;
-  readonly signal: RoutedRequest['signal'];
-  readonly wakeUp: WakeUp;
-}
-
 /** Sends events until the status is final, the bank refuses a read, the gateway drains, or the client disconnects. Never rejects. */
-async function run(
-  { statuses, poller, metrics }: StreamDependencies,
-  { request, next, shown, sink, signal, wakeUp }: OpenStream,
+async function sendChanges(
+  dependencies: StreamDependencies,
+  { request, signal, next, shown }: Omit<FirstRead, 'response'>,
+  sink: StreamSink,
+  wakeUp: WakeUp,
 ): Promise<void> {
-  const disconnect = () => wakeUp.end('disconnected');
-  signal?.addEventListener('abort', disconnect, { once: true });
-  if (signal?.aborted) disconnect();
+  const { statuses, metrics } = dependencies;
   const heartbeat = setInterval(() => {
     if (sink.isRead()) sink.write(':\n\n');
   }, heartbeatMs);
-  const listener: StatusListener = {
-    urgency: 'listener',
-    target: pollTargetOf(request, statuses.keyOf(request)),
-    known: shown,
-    onChange: wakeUp.wake,
-    onRefused: wakeUp.wake,
-  };
-  const stopListening = poller.listen(listener);
+  const { listener, stop } = listenToStatus(dependencies, { request, signal, shown }, wakeUp);
 
   async function untilEnd(): Promise<StreamOutcome> {
     for (;;) {
@@ -197,8 +168,7 @@ async function run(
 
   const outcome = await untilEnd().catch((): StreamOutcome => 'refused');
   clearInterval(heartbeat);
-  signal?.removeEventListener('abort', disconnect);
-  stopListening();
+  stop();
   sink.end();
   metrics.increment('penstock_status_streams_total', { environment: request.environment.name, outcome });
 }

@@ -1,24 +1,30 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createOpenListeners } from '../../../src/notifications/open-listeners.ts';
+import { GatewayError } from '../../../src/request/errors.ts';
 
 const ignore = () => {};
+const isOverloaded = (thrown: unknown) => thrown instanceof GatewayError && thrown.code === 'OVERLOADED';
 
 describe('the open listeners of an instance', () => {
   test('are at most as many as one tenant, and all tenants together, may have', () => {
     const listeners = createOpenListeners(3);
     const close = listeners.open('shop', 'wait', 2, ignore);
-    assert.ok(close && listeners.open('shop', 'stream', 2, ignore));
-    assert.equal(listeners.open('shop', 'wait', 2, ignore), undefined, 'the limit of a tenant');
-    assert.ok(listeners.open('rival', 'wait', 2, ignore));
-    assert.equal(listeners.open('rival', 'wait', 2, ignore), undefined, 'the limit of all');
+    listeners.open('shop', 'stream', 2, ignore);
+    assert.throws(() => listeners.open('shop', 'wait', 2, ignore), isOverloaded, 'the limit of a tenant');
+    listeners.open('rival', 'wait', 2, ignore);
+    assert.throws(() => listeners.open('rival', 'wait', 2, ignore), isOverloaded, 'the limit of all');
     assert.deepEqual([listeners.count('wait'), listeners.count('stream')], [2, 1]);
 
     close();
     close();
     assert.equal(listeners.count('wait'), 1);
-    assert.ok(listeners.open('shop', 'wait', 2, ignore), 'there is room again');
-    assert.equal(listeners.open('rival', 'wait', 2, ignore), undefined, 'a second call has closed nothing');
+    listeners.open('shop', 'wait', 2, ignore); // there is room again
+    assert.throws(
+      () => listeners.open('rival', 'wait', 2, ignore),
+      isOverloaded,
+      'a second call has closed nothing',
+    );
   });
 
   test('all end when the gateway drains', () => {
@@ -27,7 +33,7 @@ describe('the open listeners of an instance', () => {
     const closeFirst = listeners.open('shop', 'wait', 10, () => ended.push('first'));
     listeners.open('shop', 'wait', 10, () => ended.push('wait'));
     listeners.open('rival', 'stream', 10, () => ended.push('stream'));
-    closeFirst?.();
+    closeFirst();
     assert.equal(listeners.isDraining(), false);
 
     listeners.drain();
