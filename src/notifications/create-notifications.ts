@@ -21,9 +21,9 @@ export interface NotificationServices {
 interface NotificationDependencies {
   readonly state: Pick<State, 'keyValues' | 'tokenBuckets'>;
   readonly events: StatusEvents;
-  /** Whether this instance has more to do than it can. */
+  /** Whether to skip work that can wait: sooner than requests are refused. */
   readonly isBusy: () => boolean;
-  /** The connections that the listener accepts. */
+  /** `listen.maxConnections` */
   readonly maxConnections: number;
   readonly metrics: Metrics;
 }
@@ -44,7 +44,7 @@ export function createNotifications({
   const budget = createPollBudget({
     buckets: tokenBuckets,
     perSecond: (environment) => reads.current?.perSecond(environment) ?? 1,
-    isOverloaded: isBusy,
+    isBusy,
   });
   metrics.addGaugeSource('penstock_status_listeners', () =>
     (['wait', 'stream'] as const).map((kind) => ({ labels: { kind }, value: openListeners.count(kind) })),

@@ -12,8 +12,7 @@ export interface PollBudget {
    * Waits for a permit.
    *
    * @param isWanted whether the poll is still needed when its turn comes
-   * @returns false if the poll must not be sent: it is not wanted any more, this instance is overloaded, or the shared state is
-   *   unavailable
+   * @returns false if the poll must not be sent: it is not wanted any more, this instance is busy, or the shared state is unavailable
    */
   take(poll: DuePoll, isWanted: () => boolean): Promise<boolean>;
   /** The polls that wait, by environment. */
@@ -34,8 +33,8 @@ interface PollBudgetDependencies {
   readonly buckets: TokenBuckets;
   /** Calls per second that all polls of an environment may use together. */
   readonly perSecond: (environment: string) => number;
-  /** Whether this instance has more to do than it can. */
-  readonly isOverloaded: () => boolean;
+  /** Whether to skip work that can wait: sooner than requests are refused. */
+  readonly isBusy: () => boolean;
 }
 
 interface QueuedPoll {
@@ -64,7 +63,7 @@ interface EnvironmentPolls {
 /** The shortest wait for the next permit: timers count whole milliseconds. */
 const minWaitMs = 1;
 
-export function createPollBudget({ buckets, perSecond, isOverloaded }: PollBudgetDependencies): PollBudget {
+export function createPollBudget({ buckets, perSecond, isBusy }: PollBudgetDependencies): PollBudget {
   const environments = new Map<string, EnvironmentPolls>();
 
   function pollsOf(environment: string): EnvironmentPolls {
@@ -76,12 +75,12 @@ export function createPollBudget({ buckets, perSecond, isOverloaded }: PollBudge
     return polls;
   }
 
-  /** Grants permits until nothing waits. The first poll of the queue uses the next permit, whichever was due first. */
+  /** Grants permits until nothing waits. A permit goes to the poll that is first in the queue when it is granted. */
   async function serve(environment: string, polls: EnvironmentPolls): Promise<void> {
     polls.isServing = true;
     while (polls.size > 0) {
       const isAvailable = await waitForPermit(environment);
-      if (isAvailable && !isOverloaded()) dequeueWanted(polls)?.resolve(true);
+      if (isAvailable && !isBusy()) dequeueWanted(polls)?.resolve(true);
       else for (let poll = dequeue(polls); poll; poll = dequeue(polls)) poll.resolve(false);
     }
     polls.isServing = false;
@@ -108,7 +107,7 @@ export function createPollBudget({ buckets, perSecond, isOverloaded }: PollBudge
 
   return {
     take({ environment, tenantId, urgency }, isWanted) {
-      if (isOverloaded()) return Promise.resolve(false);
+      if (isBusy()) return Promise.resolve(false);
       const polls = pollsOf(environment);
       const { promise, resolve } = Promise.withResolvers<boolean>();
       enqueue(polls.queues[urgency], tenantId, { isWanted, resolve, unlink: () => false });

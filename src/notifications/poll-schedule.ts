@@ -14,11 +14,14 @@ export interface ScheduleSettings {
 /** As in the cache: a status that has not changed for ten seconds is unlikely to change within the next one. */
 const intervalShare = 0.1;
 
-/** How long after the last change or write one poll is due in any case: banks end an authorisation that was not completed. */
+/**
+ * One poll is due at this time after the last change or write, whatever the interval: banks end an authorisation then that was not
+ * completed. Milliseconds.
+ */
 const authorisationMs = 30 * 60_000;
 
-/** The shortest interval after a failure. Milliseconds. */
-const firstRetryMs = 1_000;
+/** The interval after the first failure; it doubles with each further one. Milliseconds. */
+const firstRetryMs = 2_000;
 
 /**
  * The time from one read of a status to the next one.
@@ -39,6 +42,10 @@ export function pollIntervalMs(
   return untilAuthorisationEnds > 0 ? Math.min(interval, untilAuthorisationEnds) : interval;
 }
 
-/** The time after which a poll that has failed is repeated. @param failures in a row, at least one */
+/**
+ * The time after which a poll that has failed is repeated, in milliseconds.
+ *
+ * @param failures in a row, at least one
+ */
 export const retryIntervalMs = ({ maxInterval }: ScheduleSettings, failures: number): number =>
-  Math.min(maxInterval, firstRetryMs * 2 ** failures);
+  Math.min(maxInterval, firstRetryMs * 2 ** (failures - 1));

@@ -7,14 +7,14 @@
  */
 
 import { createLinkedList, type LinkedList } from '../request/linked-list.ts';
-import type { PaymentOfTenant, ShownStatus, StandingStatus, StatusEvents } from '../request/statuses.ts';
+import type { PaymentOfTenant, RecordedStatus, ShownStatus, StatusEvents } from '../request/statuses.ts';
 import type { KeyValues } from '../state/ports.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { PollBudget, Urgency } from './poll-budget.ts';
 import { takePollLease } from './poll-lease.ts';
-import { pollIntervalMs, retryIntervalMs } from './poll-schedule.ts';
+import { pollIntervalMs, retryIntervalMs, type ScheduleSettings } from './poll-schedule.ts';
 import { haveSameCredentials, type PollTarget } from './poll-target.ts';
-import type { PollResult, StatusReads } from './status-reads.ts';
+import type { PollPipeline, PollResult, StatusReads } from './status-reads.ts';
 
 /** One that waits for another status of a payment. */
 export interface StatusListener {
@@ -61,9 +61,9 @@ interface Watch extends PaymentOfTenant {
   changedAtMs: number;
 }
 
-/** The cached payment is read this often, in case a message about a change was lost. Milliseconds. */
+/** How often the cached payment is read, in case a message about a change was lost. Milliseconds. */
 const checkMs = 10_000;
-/** While the shared state is unavailable, or another instance polls. Milliseconds. */
+/** How often that is tried while the shared state is unavailable, or another instance polls. Milliseconds. */
 const retryMs = 1_000;
 /**
  * The time in which the listeners read a changed status themselves, which counts as a poll. Messages about further changes wait
@@ -81,6 +81,7 @@ export function createPoller({
   metrics,
   now = Date.now,
 }: PollerDependencies): Poller {
+  /** Each has a listener, whose number is limited (open-listeners.ts). */
   const watches = new Map<string, Watch>();
 
   events.subscribe((event) => {
@@ -88,14 +89,14 @@ export function createPoller({
     if (!watch) return;
     const sinceLastMs = now() - watch.changedAtMs;
     if (event.what === 'written') void check(watch);
-    else if (sinceLastMs < afterChangeMs) schedule(watch, afterChangeMs - sinceLastMs);
+    else if (sinceLastMs < afterChangeMs) checkLater(watch, afterChangeMs - sinceLastMs);
     else onChanged(watch);
   });
 
   function onChanged(watch: Watch): void {
     watch.changedAtMs = now();
     notify(watch, () => true);
-    schedule(watch, afterChangeMs);
+    checkLater(watch, afterChangeMs);
   }
 
   async function check(watch: Watch): Promise<void> {
@@ -109,10 +110,10 @@ export function createPoller({
       nextMs = await checkOnce(watch).catch(() => retryMs);
     }
     watch.isChecking = false;
-    schedule(watch, nextMs);
+    checkLater(watch, nextMs);
   }
 
-  function schedule(watch: Watch, ms: number): void {
+  function checkLater(watch: Watch, ms: number): void {
     clearTimeout(watch.timer);
     if (watch.listeners.size() === 0 || watch.isChecking) return;
     watch.timer = setTimeout(() => void check(watch), Math.ceil(ms)).unref();
@@ -121,27 +122,30 @@ export function createPoller({
   /** Compares what the listeners know with the cached payment, and polls if that is due. @returns milliseconds until the next check */
   async function checkOnce(watch: Watch): Promise<number> {
     const { current } = reads;
-    const standing = await current?.statuses.standing(watch.paymentKey);
-    if (!current || !standing) return retryMs;
-    if (standing.hash !== undefined) notify(watch, ({ known }) => known.hash !== standing.hash);
-    const dueInMs = dueAtMs(watch, standing) - now();
+    const recorded = await current?.statuses.recorded(watch.paymentKey);
+    if (!current || !recorded) return retryMs;
+    if (recorded.hash !== undefined) notify(watch, ({ known }) => known.hash !== recorded.hash);
+    const dueInMs = dueAtMs(current, watch, recorded) - now();
     if (dueInMs > 0) return Math.min(dueInMs, checkMs);
-    return poll(watch, standing);
+    return poll(current, watch, recorded);
   }
 
   /** Milliseconds since 1970. */
-  function dueAtMs(watch: Watch, standing: StandingStatus): number {
-    const { schedule } = reads.current ?? missingPipeline();
+  function dueAtMs({ schedule }: PollPipeline, watch: Watch, recorded: RecordedStatus): number {
     if (watch.failures > 0) return watch.polledAtMs + retryIntervalMs(schedule, watch.failures);
-    if (standing.hash === undefined) return 0;
-    const readAtMs = Math.max(standing.readAtMs, watch.polledAtMs);
-    const known = watch.listeners.find((listener) => listener.known.hash === standing.hash)?.known;
-    const intervalMs = pollIntervalMs(schedule, known?.finality ?? 'pending', readAtMs - standing.sinceMs);
+    if (recorded.hash === undefined) return 0;
+    const readAtMs = Math.max(recorded.readAtMs, watch.polledAtMs);
+    const known = watch.listeners.find((listener) => listener.known.hash === recorded.hash)?.known;
+    const intervalMs = pollIntervalMs(schedule, known?.finality ?? 'pending', readAtMs - recorded.sinceMs);
     return intervalMs === undefined ? Number.POSITIVE_INFINITY : readAtMs + intervalMs;
   }
 
   /** @returns milliseconds until the next check */
-  async function poll(watch: Watch, { generation, hash, sinceMs }: StandingStatus): Promise<number> {
+  async function poll(
+    { schedule }: PollPipeline,
+    watch: Watch,
+    { generation, hash, sinceMs }: RecordedStatus,
+  ): Promise<number> {
     const listener = mostUrgent(watch.listeners);
     if (!listener) return checkMs;
     const { target } = listener;
@@ -160,14 +164,14 @@ export function createPoller({
     count(outcomeOf(result, hash));
     if (result.kind === 'refused')
       await lease.release(); // another instance may have other credentials
-    else await lease.keep(keptMs(watch, result, sinceMs));
+    else await lease.keep(keptMs(schedule, watch, result, sinceMs));
     const isAffected = apply(watch, target, result);
-    if (isAffected && hash === undefined) events.publish({ what: 'changed', ...paymentOf(watch) }); // the read has not recorded a change
+    // The cache publishes a change only if it knew the status before.
+    if (isAffected && hash === undefined) events.publish({ what: 'changed', ...paymentOf(watch) });
     return isAffected ? afterChangeMs : 0;
   }
 
-  function keptMs(watch: Watch, result: PollResult, sinceMs: number): number {
-    const { schedule } = reads.current ?? missingPipeline();
+  function keptMs(schedule: ScheduleSettings, watch: Watch, result: PollResult, sinceMs: number): number {
     const intervalMs =
       result.kind === 'status'
         ? pollIntervalMs(schedule, result.shown.finality, watch.polledAtMs - sinceMs)
@@ -242,7 +246,3 @@ const newWatch = ({ tenantId, paymentKey }: PaymentOfTenant): Watch => ({
   isRefused: false,
   changedAtMs: 0,
 });
-
-function missingPipeline(): never {
-  throw new Error('no request handler exists yet');
-}

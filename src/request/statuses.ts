@@ -13,8 +13,8 @@ export interface ShownStatus {
   readonly finality: Finality;
 }
 
-/** What all instances know of the status of a payment. Times in milliseconds since 1970. */
-export interface StandingStatus {
+/** What the shared state contains about the status of a payment. Times in milliseconds since 1970. */
+export interface RecordedStatus {
   /** Changes with every change of the status, and around every write. Empty if nothing is known of the payment. */
   readonly generation: string;
   /** Of the status; `undefined` since the last change or write, until it is read again. */
@@ -58,7 +58,7 @@ export interface Statuses {
   /** @param response a successful one to this status read */
   shownBy(request: RoutedRequest, response: PisResponse): Promise<ShownStatus>;
   /** `undefined` if the shared state is unavailable. */
-  standing(paymentKey: string): Promise<StandingStatus | undefined>;
+  recorded(paymentKey: string): Promise<RecordedStatus | undefined>;
   /**
    * Whether the payment still has this status, as far as can be known without asking the bank: also if the shared state is
    * unavailable, unless this instance knows better.

@@ -2,7 +2,7 @@
 
 import { currentTenantId } from '../request/identities.ts';
 import type { PisResponse, RoutedRequest } from '../request/messages.ts';
-import type { StandingStatus, Statuses } from '../request/statuses.ts';
+import type { RecordedStatus, Statuses } from '../request/statuses.ts';
 import { cacheUseOf } from './cache-control.ts';
 import { cacheFieldsIn } from './cache-fields.ts';
 import { paymentKeyIn } from './cache-key.ts';
@@ -27,9 +27,9 @@ export function createStatuses(
     async shownBy(request: RoutedRequest, response: PisResponse) {
       return shownStatus(request, paymentKeyIn(request), response, await decodedBodyOf(response));
     },
-    async standing(paymentKey) {
+    async recorded(paymentKey) {
       const payment = await store.tryRead(paymentKey);
-      return payment && standingOf(payment);
+      return payment && recordedStatusOf(payment);
     },
     async isCurrent(paymentKey, hash) {
       const payment = await store.tryRead(paymentKey);
@@ -39,7 +39,12 @@ export function createStatuses(
   };
 }
 
-function standingOf({ generation, statusHash, statusSinceMs, responses }: StoredPayment): StandingStatus {
+function recordedStatusOf({
+  generation,
+  statusHash,
+  statusSinceMs,
+  responses,
+}: StoredPayment): RecordedStatus {
   const readAtMs = Object.values(responses).reduce(
     (newest, { fetchedAtMs }) => Math.max(newest, fetchedAtMs),
     0,

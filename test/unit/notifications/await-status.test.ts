@@ -34,7 +34,7 @@ function start(t: TestContext) {
       cacheUseOf: () => ({ isBypassed: false, mayWait: true, mayStream: true }),
       keyOf: () => ({ tenantId: 'shop', paymentKey: 'status:payment' }),
       shownBy: async (_, { body }) => ({ hash: String(body), code: String(body), finality: 'pending' }),
-      standing: () => assert.fail('the poller reads it'),
+      recorded: () => assert.fail('the poller reads it'),
       isCurrent: async () => isCurrent,
     },
     poller: {

@@ -8,7 +8,7 @@ import type { LocalTokenBuckets } from '../../../src/state/ports.ts';
 function startBudget() {
   let permits = 0;
   let asks = 0;
-  let isOverloaded = false;
+  let isBusy = false;
   let isFailing = false;
   const rates: unknown[] = [];
   const buckets: LocalTokenBuckets = {
@@ -24,7 +24,7 @@ function startBudget() {
     },
   };
   const perSecond = () => 10;
-  const budget = createPollBudget({ buckets, perSecond, isOverloaded: () => isOverloaded });
+  const budget = createPollBudget({ buckets, perSecond, isBusy: () => isBusy });
   const granted: string[] = [];
   const refused: string[] = [];
   return {
@@ -44,7 +44,7 @@ function startBudget() {
       await setImmediate();
     },
     overload(value: boolean) {
-      isOverloaded = value;
+      isBusy = value;
     },
     fail() {
       isFailing = true;

@@ -5,7 +5,7 @@ import { createPoller, type StatusListener } from '../../../src/notifications/po
 import type { PollPipeline, PollResult, StatusReads } from '../../../src/notifications/status-reads.ts';
 import { createMatcher } from '../../../src/pis/operations.ts';
 import { stateUnavailable } from '../../../src/request/errors.ts';
-import type { ShownStatus, StandingStatus, StatusEvent } from '../../../src/request/statuses.ts';
+import type { RecordedStatus, ShownStatus, StatusEvent } from '../../../src/request/statuses.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import { simulateTime } from '../../kit/simulated-time.ts';
 
@@ -38,7 +38,7 @@ function startInstances(t: TestContext, count = 1) {
   const time = simulateTime(t);
   const { keyValues } = createMemoryState(time.now);
   const bank = { shown: shownAs('ACTC'), fails: false, refused: '', stores: true };
-  let standing: StandingStatus | undefined = {
+  let recorded: RecordedStatus | undefined = {
     generation: '1',
     hash: bank.shown.hash,
     sinceMs: time.now(),
@@ -66,7 +66,7 @@ function startInstances(t: TestContext, count = 1) {
         keyOf: () => assert.fail(),
         shownBy: () => assert.fail(),
         isCurrent: () => assert.fail(),
-        standing: async () => standing,
+        recorded: async () => recorded,
       },
     };
     const reads: StatusReads = {
@@ -76,12 +76,12 @@ function startInstances(t: TestContext, count = 1) {
         polls.push({ atMs: time.now() - startedAtMs, token, instance });
         if (bank.fails) return { kind: 'failed' };
         if (token === bank.refused) return { kind: 'refused' };
-        const isSame = standing?.hash === bank.shown.hash;
-        if (bank.stores && standing)
-          standing = {
-            generation: isSame ? standing.generation : `${standing.generation}1`,
+        const isSame = recorded?.hash === bank.shown.hash;
+        if (bank.stores && recorded)
+          recorded = {
+            generation: isSame ? recorded.generation : `${recorded.generation}1`,
             hash: bank.shown.hash,
-            sinceMs: isSame ? standing.sinceMs : time.now(),
+            sinceMs: isSame ? recorded.sinceMs : time.now(),
             readAtMs: time.now(),
           };
         const response = { status: 200, headers: [], body: Buffer.alloc(0), environment: 'sandbox' } as const;
@@ -97,10 +97,10 @@ function startInstances(t: TestContext, count = 1) {
     bank,
     polls,
     events,
-    setStanding(next: StandingStatus | undefined) {
-      standing = next;
+    setRecorded(next: RecordedStatus | undefined) {
+      recorded = next;
     },
-    standing: () => standing,
+    recorded: () => recorded,
     /** Listens on an instance. @returns what the listener was told, and how to stop */
     listen(instance: number, token: string, tenantId?: string) {
       const told: string[] = [];
@@ -161,21 +161,21 @@ describe('the poller of a payment', () => {
   });
 
   test('counts the reads of TPPs as polls', async (t) => {
-    const { time, polls, listen, setStanding, standing } = startInstances(t);
+    const { time, polls, listen, setRecorded, recorded } = startInstances(t);
     listen(0, 'one');
     for (let passed = 0; passed < 10; passed++) {
       await time.pass(500, 50);
-      const now = standing();
-      if (now) setStanding({ ...now, readAtMs: time.now() });
+      const now = recorded();
+      if (now) setRecorded({ ...now, readAtMs: time.now() });
     }
     assert.deepEqual(polls, []);
   });
 
   test('keeps the interval if the bank forbids to store its responses', async (t) => {
-    const { time, bank, polls, listen, setStanding, standing } = startInstances(t, 2);
+    const { time, bank, polls, listen, setRecorded, recorded } = startInstances(t, 2);
     bank.stores = false;
-    const now = standing();
-    if (now) setStanding({ ...now, readAtMs: 0 });
+    const now = recorded();
+    if (now) setRecorded({ ...now, readAtMs: 0 });
     listen(0, 'one');
     listen(1, 'other');
     await time.pass(5 * second, 50);
@@ -183,12 +183,12 @@ describe('the poller of a payment', () => {
   });
 
   test('polls at once after a write, and notifies the other instances of what it finds', async (t) => {
-    const { time, bank, polls, events, listen, setStanding } = startInstances(t, 2);
+    const { time, bank, polls, events, listen, setRecorded } = startInstances(t, 2);
     const one = listen(0, 'one');
     const other = listen(1, 'other');
     await time.pass(100, 50);
     bank.shown = shownAs('CANC', 'final');
-    setStanding({ generation: '2', hash: undefined, sinceMs: 0, readAtMs: 0 });
+    setRecorded({ generation: '2', hash: undefined, sinceMs: 0, readAtMs: 0 });
 
     events.publish({ what: 'written', tenantId: 'shop', paymentKey: 'status:payment' });
     await time.settle();
@@ -239,9 +239,9 @@ describe('the poller of a payment', () => {
   });
 
   test('does not poll while the shared state is unavailable', async (t) => {
-    const { time, polls, listen, setStanding } = startInstances(t);
+    const { time, polls, listen, setRecorded } = startInstances(t);
     const { told } = listen(0, 'one');
-    setStanding(undefined);
+    setRecorded(undefined);
     await time.pass(10 * second, 50);
     assert.deepEqual([polls, told], [[], []]);
   });
@@ -267,7 +267,7 @@ test('a poller whose lease cannot be taken tries again', async (t) => {
       throw stateUnavailable();
     },
   };
-  const standing = { generation: '1', hash: 'hash of ACTC', sinceMs: 0, readAtMs: 0 };
+  const recorded = { generation: '1', hash: 'hash of ACTC', sinceMs: 0, readAtMs: 0 };
   const never = () => assert.fail();
   const reads: StatusReads = {
     current: {
@@ -280,7 +280,7 @@ test('a poller whose lease cannot be taken tries again', async (t) => {
         keyOf: never,
         shownBy: never,
         isCurrent: never,
-        standing: async () => standing,
+        recorded: async () => recorded,
       },
     },
     read: never,
