@@ -8,11 +8,11 @@ import { isProduction } from './config/production.ts';
 import { longestDeadlines } from './config/resolve-defaults.ts';
 import type { Config, EnvironmentSettings } from './config/schema.ts';
 import { type PreflightReport, preflight } from './environments/preflight.ts';
-import { createClientAuthenticator } from './http/authenticate-client.ts';
+import { type AuthenticateClient, createClientAuthenticator } from './http/authenticate-client.ts';
 import { createNetworkOf } from './http/client-network.ts';
 import { createQuotaCheck } from './http/quota.ts';
 import { createRequestReader } from './http/read-request.ts';
-import { createLookUpService } from './http/serve-look-up.ts';
+import { createLookUpService, type ServeLookUp } from './http/serve-look-up.ts';
 import { createTppApp } from './http/tpp-app.ts';
 import { createIdempotencyDependencies } from './idempotency/enforce-idempotency.ts';
 import {
@@ -131,7 +131,7 @@ function createRequestHandler(
   const pipelineDependencies: PipelineDependencies = {
     log: telemetry.log,
     observer,
-    startTrace: startTrace,
+    startTrace,
     identities,
     environments,
     tenants: new Set(config.clients.map(({ tenant }) => tenant)).size || 1,
@@ -171,11 +171,10 @@ function createRequestHandler(
     segment: standard.segment,
     upstreamFor: upstreams.of,
   };
-  const { admit } = services.loadShedding;
   const authenticate = createClientAuthenticator(config.clients, [...environments.keys()]);
   const readRequest = createRequestReader({
     match: createMatcher(standard),
-    admit,
+    admit: services.loadShedding.admit,
     authenticate,
     checkQuota: createQuotaCheck(config.clients, services.takeQuota),
     environments: [...environments.keys()],
@@ -183,29 +182,13 @@ function createRequestHandler(
     deadlineMs: longestDeadlines(config),
   });
 
-  const serveLookUp = config.requests.selfService
-    ? createLookUpService({
-        admit,
-        authenticate,
-        lookUp: createLookUp({
-          identities: identities.current,
-          search: services.requestRecords.search,
-          readInitiation: services.readInitiation,
-          limits: services.lookUpLimits,
-          isInstanceLost: () => services.fleet.instances().some(({ status }) => status === 'down'),
-          errorPageUrl: listen.errorPageUrl,
-        }),
-        observe: createObserveLookUp(telemetry),
-      })
-    : undefined;
-
   return {
     identities,
     upstreams,
     serve: createTppApp({
       readRequest,
       pipeline: createPipeline(pipelineDependencies),
-      serveLookUp,
+      serveLookUp: createServeLookUp(config, services, identities, authenticate),
       networkOf: createNetworkOf(listen.trustedProxies),
       errorPageUrl: listen.errorPageUrl,
       onRefused: observeRefusal(observer, identities.current),
@@ -227,6 +210,29 @@ function createRequestHandler(
       return environment && runPreflight(environment, upstreams);
     },
   };
+}
+
+/** @returns `undefined` while TPPs cannot look up their requests */
+function createServeLookUp(
+  { requests, listen }: Config,
+  { requestRecords, readInitiation, lookUpLimits, fleet, loadShedding, telemetry }: Services,
+  identities: ConfiguredIdentities,
+  authenticate: AuthenticateClient,
+): ServeLookUp | undefined {
+  if (!requests.selfService) return undefined;
+  return createLookUpService({
+    admit: loadShedding.admit,
+    authenticate,
+    lookUp: createLookUp({
+      identities: identities.current,
+      search: requestRecords.search,
+      readInitiation,
+      limits: lookUpLimits,
+      isInstanceLost: () => fleet.instances().some(({ status }) => status === 'down'),
+      errorPageUrl: listen.errorPageUrl,
+    }),
+    observe: createObserveLookUp(telemetry),
+  });
 }
 
 /** The number of days that certificates remain valid is counted from now. */

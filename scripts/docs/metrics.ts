@@ -9,7 +9,7 @@ export const metricsPage = (): string =>
     generatedFrom('src/telemetry/metrics-table.ts'),
     '`GET /metrics` on the admin listener returns these metrics in the text format of Prometheus. Each instance has its own. ' +
       'Names and labels are stable. The values of labels come from the configuration or from a table, never from a request. ' +
-      '`none` means unknown or not applicable; `gateway` in `served_from` means an error that the gateway generated.',
+      '`none` means unknown or not applicable; `gateway` in `served_from` means that the gateway generated the response: an error, or the result of a look-up.',
     'prom-client adds the metrics of the process (`process_*`, `nodejs_*`): CPU, memory, garbage collection, and ' +
       '`nodejs_eventloop_lag_*`, the delay of the event loop.',
     '`deploy/prometheus/alerts.yaml` contains alerting rules, `deploy/grafana/penstock.json` a dashboard.',

@@ -23,12 +23,12 @@ interface LookUpServiceDependencies {
   readonly observe: ObserveLookUp;
 }
 
-/** A request whose path is none of the eight operations. */
+/** A request whose path is none of the eight operations: it may be a look-up. */
 export interface LookUpCall {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
   readonly head: RequestHead;
-  /** Of the response. */
+  /** The X-Request-ID of the response, not the one that is looked up. */
   readonly requestId: string;
   /** Milliseconds of `performance.now()`. */
   readonly arrivedAtMs: number;

@@ -25,17 +25,17 @@ interface LookUpLimitsDependencies {
 
 /** Of one tenant, on all instances together. */
 const lookUpRate: BucketRate = { perSecond: 1, burst: 10 };
-/** The identity of a tenant follows. */
-const bucketPrefix = 'bucket:look-up:';
+const bucketOf = (tenantId: string) => `bucket:look-up:${tenantId}`;
 const defaultDeadlineMs = 10_000;
-/** What a caller is asked to wait while its other look-up runs. Milliseconds. */
-const busyMs = 1_000;
+/** `Retry-After` for a tenant whose other look-up runs. Milliseconds. */
+const retryAfterMs = 1_000;
 
 export function createLookUpLimits({
   take,
   deadlineMs = defaultDeadlineMs,
 }: LookUpLimitsDependencies): LookUpLimits {
-  const tenants = new Set<string>();
+  /** The tenants whose look-up runs or waits: at most all configured ones. */
+  const busyTenants = new Set<string>();
   /** Resolves when the last look-up of this instance has ended. */
   let last: Promise<unknown> = Promise.resolve();
 
@@ -44,7 +44,7 @@ export function createLookUpLimits({
     lookUp: () => Promise<Result>,
     signal: AbortSignal,
   ): Promise<Result> {
-    const { taken, nextPermitMs } = await take(bucketPrefix + tenantId, lookUpRate);
+    const { taken, nextPermitMs } = await take(bucketOf(tenantId), lookUpRate);
     if (!taken) throw retryLater(nextPermitMs, 'QUOTA_EXCEEDED', 'The limit of look-ups is exhausted');
     const result = last.then(() => {
       if (signal.aborted) throw tooLate();
@@ -56,11 +56,11 @@ export function createLookUpLimits({
 
   return {
     run(tenantId, lookUp) {
-      if (tenants.has(tenantId))
-        return Promise.reject(retryLater(busyMs, 'QUOTA_EXCEEDED', 'Another look-up is in progress'));
-      tenants.add(tenantId);
+      if (busyTenants.has(tenantId))
+        return Promise.reject(retryLater(retryAfterMs, 'QUOTA_EXCEEDED', 'Another look-up is in progress'));
+      busyTenants.add(tenantId);
       const deadline = new AbortController();
-      const result = start(tenantId, lookUp, deadline.signal).finally(() => tenants.delete(tenantId));
+      const result = start(tenantId, lookUp, deadline.signal).finally(() => busyTenants.delete(tenantId));
       return beforeDeadline(result, deadline, deadlineMs);
     },
   };

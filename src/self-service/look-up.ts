@@ -39,14 +39,14 @@ export function createLookUp({
   isInstanceLost,
   errorPageUrl,
 }: LookUpDependencies): LookUp {
-  async function read(client: Client, requestId: string, identities: Identities): Promise<LookUpReport> {
+  async function read(client: Client, requestId: string, known: Identities): Promise<LookUpReport> {
     const mayUse = (environment: string | null) =>
       environment === null || client.environments.includes(environment);
-    const tenantIds = identities.tenantIdsOf(client.tenant);
+    const tenantIds = known.tenantIdsOf(client.tenant);
     const outcome = await readInitiation(tenantIds, requestId);
     const found = await search.findOwn(tenantIds, requestId, maxRequests);
 
-    const reported = outcome && reportInitiation(outcome, identities);
+    const reported = outcome && reportInitiation(outcome, known);
     const initiation = reported && mayUse(reported.environment) ? reported : null;
     const paymentId = initiation?.paymentId ?? null;
     const requests = found.requests

@@ -2,7 +2,7 @@
 
 import { type ErrorCode, errorTable } from '../request/errors.ts';
 import type { Log, LogFields, LogLevel } from './log.ts';
-import type { RequestFailure, RequestObserver, RequestRecord } from './request-record.ts';
+import { type RequestFailure, type RequestObserver, type RequestRecord, roundMs } from './request-record.ts';
 
 /** The level depends on who caused the error: TPP info, bank and gateway warn, a bug error. */
 export const createAccessLog = (log: Log): RequestObserver => ({
@@ -52,5 +52,3 @@ export function levelOf(code: ErrorCode): LogLevel {
   if (code === 'INTERNAL') return 'error';
   return errorTable[code].origin === 'tpp' ? 'info' : 'warn';
 }
-
-const roundMs = (ms: number) => Math.round(ms * 10) / 10;

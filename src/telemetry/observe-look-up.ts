@@ -6,6 +6,8 @@ import { levelOf } from './access-log.ts';
 import { type Log, safeStack } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import { unknownLabel } from './metrics-table.ts';
+import { statusClassOf } from './request-metrics.ts';
+import { roundMs } from './request-record.ts';
 
 export interface EndedLookUp {
   /** Of the look-up itself. */
@@ -25,20 +27,19 @@ export type ObserveLookUp = (lookUp: EndedLookUp) => void;
 /** As the name of an operation, in log lines and in metrics. */
 const operation = 'lookUpRequest';
 
-export function createObserveLookUp({
-  log,
-  metrics,
-}: {
+interface ObserveLookUpDependencies {
   readonly log: Log;
   readonly metrics: Metrics;
-}): ObserveLookUp {
+}
+
+export function createObserveLookUp({ log, metrics }: ObserveLookUpDependencies): ObserveLookUp {
   return ({ requestId, arrivedAtMs, client, network, error }) => {
     const status = error ? errorTable[error.code].status : 200;
-    const durationMs = Math.round((performance.now() - arrivedAtMs) * 10) / 10;
+    const durationMs = roundMs(performance.now() - arrivedAtMs);
     metrics.increment('penstock_requests_total', {
       operation,
       environment: unknownLabel,
-      status: `${Math.floor(status / 100)}xx`,
+      status: statusClassOf(status),
       error: error?.code ?? unknownLabel,
       served_from: 'gateway',
     });

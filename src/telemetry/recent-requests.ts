@@ -3,7 +3,7 @@
 import type { Lane } from '../pis/operations.ts';
 import { createNameTable, type NameTable } from './name-table.ts';
 import { createRecordSlots, type RecordSlots, type StoredRecord } from './record-slots.ts';
-import type { RequestObserver, RequestRecord } from './request-record.ts';
+import { type RequestObserver, type RequestRecord, roundMs } from './request-record.ts';
 
 /** One request. Times in milliseconds. The tenant is its identity here, and its name in the admin API. */
 export interface RequestReport {
@@ -226,5 +226,3 @@ const withRoundTimes = (event: object) =>
   Object.fromEntries(
     Object.entries(event).map(([name, value]) => [name, name.endsWith('Ms') ? roundMs(value) : value]),
   );
-
-const roundMs = (ms: number) => Math.round(ms * 10) / 10;

@@ -8,6 +8,10 @@ import type { RequestObserver, RequestRecord } from './request-record.ts';
 /** By the first digit of the status. Constants, so that no request creates a string. */
 const statusClasses = [unknownLabel, '1xx', '2xx', '3xx', '4xx', '5xx'];
 
+/** The label of a status. */
+export const statusClassOf = (status: number): string =>
+  statusClasses[Math.floor(status / 100)] ?? unknownLabel;
+
 export function createRequestMetrics(
   metrics: Pick<Metrics, 'increment' | 'counter' | 'histogram'>,
 ): RequestObserver {
@@ -80,7 +84,7 @@ export function createRequestMetrics(
     onRequestEnd(record) {
       const { request, environment = unknownLabel, error, durationMs, events } = record;
       const servedFrom = record.servedFrom ?? 'gateway';
-      const status = statusClasses[Math.floor(record.status / 100)] ?? unknownLabel;
+      const status = statusClassOf(record.status);
       const operation = request?.operation ?? unknownLabel;
       if (error || !request || durationMs === undefined) {
         const labels = { operation, environment, error: error?.code ?? unknownLabel, status };

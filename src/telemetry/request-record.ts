@@ -178,3 +178,6 @@ const failureOf = ({ code, message, proxyError, cause }: GatewayError): RequestF
   proxyError,
   stack: code === 'INTERNAL' ? safeStack(cause) : undefined,
 });
+
+/** Durations are shown with one decimal. */
+export const roundMs = (ms: number): number => Math.round(ms * 10) / 10;
