@@ -186,13 +186,12 @@ async function adminOutputs(gateway: Pick<CapturedGateway, 'adminUrl'>, answers:
   const textAt = async (path: string) => (await callAdminApi(gateway, 'GET', path)).text;
   const reports: string[] = [];
   for (const { headers } of answers) {
-    const id = headers.get('x-request-id') ?? '';
-    reports.push(await textAt(`/api/decisions/${id}`));
     const callAdmin = async (method: string, path: string) => {
       const { status, text } = await callAdminApi(gateway, method, `/api${path}`);
+      reports.push(text);
       return { ok: status === 200, status, body: JSON.parse(text) };
     };
-    reports.push(...(await explain(callAdmin, id)).lines);
+    reports.push(...(await explain(callAdmin, headers.get('x-request-id') ?? '')).lines);
   }
   const shown = await Promise.all([...pages, '/health/live', '/health/ready', '/'].map(textAt));
   return {
