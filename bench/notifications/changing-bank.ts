@@ -8,7 +8,7 @@ export interface ChangingBank {
   readonly baseUrl: string;
   /** The status reads so far. */
   reads(): number;
-  /** Every payment has the status of this number from now on. @param payment the number of the payment */
+  /** The payment has the next status from now on. @param payment its number, in the order of the initiations */
   change(payment: number): void;
   /** When the first response with the present status was sent: milliseconds of `performance.now()`; `undefined` if none was. */
   firstShownMs(payment: number): number | undefined;

@@ -13,8 +13,9 @@ export interface Target {
 }
 
 export interface Listeners {
-  /** Starts a listener. @returns when its first request is sent */
+  /** Waits for one change after the other. */
   wait(target: Target): void;
+  /** Opens an event stream. */
   stream(target: Target): void;
   /** The responses that are no 200 or 304, by status. */
   errors(): ReadonlyMap<number, number>;

@@ -52,23 +52,22 @@ export function createEventStream(sources: EventStreamSources): EventStream {
   const readers = new Map<ServerResponse, Operator>();
   let closed = false;
 
+  /** @returns `undefined` if the operator may open another stream */
+  function refusalFor(name: string): string | undefined {
+    if (closed) return 'This instance is stopping.';
+    if (readers.size >= maxReaders)
+      return `The limit of ${maxReaders} event streams per instance is reached; close one.`;
+    const own = [...readers.values()].filter((one) => one.name === name);
+    if (own.length < maxReadersPerOperator) return undefined;
+    return `The limit of ${maxReadersPerOperator} event streams per operator and instance is reached; close one.`;
+  }
+
   return {
     subscribe(operator, response) {
       const { name, role } = operator;
-      if (closed) {
-        response.status(503).json({ error: 'This instance is stopping.' });
-        return;
-      }
-      if (readers.size >= maxReaders) {
-        response
-          .status(503)
-          .json({ error: `The limit of ${maxReaders} event streams per instance is reached; close one.` });
-        return;
-      }
-      if ([...readers.values()].filter((one) => one.name === name).length >= maxReadersPerOperator) {
-        response.status(503).json({
-          error: `The limit of ${maxReadersPerOperator} event streams per operator and instance is reached; close one.`,
-        });
+      const refusal = refusalFor(name);
+      if (refusal !== undefined) {
+        response.status(503).json({ error: refusal });
         return;
       }
       response.status(200).set({

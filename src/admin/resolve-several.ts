@@ -58,7 +58,7 @@ export async function previewInDoubt(
 /** The time of the preview; NaN if the selection is not one of `previewInDoubt`. */
 const timeOf = (selection: string) => Number.parseInt(selection.split('-')[1] ?? '', 36);
 
-/** So many requests are resolved at the same time: one after the other would take a minute for thousands of them. */
+/** How many requests are resolved at the same time: one after the other, thousands of them would take a minute. */
 const resolvedAtOnce = 50;
 
 /**

@@ -47,9 +47,9 @@ const resolutions = [60, 300, 600, 1_800, 3_600, 7_200, 21_600, 86_400];
 const maxPoints = 360;
 const errorSeconds = 3_600;
 const maxErrors = 100;
-/** Slices that are read at the same time: a Redis that sends more at once does not answer in time. */
+/** How many slices are read at the same time: Redis does not answer in time if it must send more at once. */
 const slicesPerRead = 24;
-/** After so many bytes of values, requests are served: ten instances have megabytes of them. */
+/** How many bytes of values are decoded in one turn of the event loop: ten instances have megabytes of them. */
 const bytesPerTurn = 64 * 1024;
 
 interface MinuteValue {
@@ -134,7 +134,7 @@ export function createRequestHistory({
   };
 }
 
-/** Uses all values, and lets requests be served in between. */
+/** Calls `use` with all values, and lets the process serve requests in between. */
 async function inTurns(values: readonly MinuteValue[], use: (value: MinuteValue) => void): Promise<void> {
   let bytes = 0;
   for (const each of values) {

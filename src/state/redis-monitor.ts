@@ -14,6 +14,8 @@ const checkEveryMs = 250;
 const minCheckTimeoutMs = 250;
 /** Above this part of `maxmemory`, what is left must be kept for payments. */
 const maxUsedPart = 0.8;
+/** The warning while `isNearlyFull`. */
+export const nearlyFull = `Redis uses more than ${maxUsedPart * 100} % of maxmemory: no records of requests are stored. Raise maxmemory, or reduce requests.maxStoredPerTenant.`;
 /** The number of hash slots of a cluster. */
 const slotCount = 16384;
 

@@ -27,7 +27,7 @@ import {
 } from './redis-batch.ts';
 import { createRedisClient } from './redis-client.ts';
 import { createConfirmedWrites } from './redis-confirmation.ts';
-import { createRedisMonitor } from './redis-monitor.ts';
+import { createRedisMonitor, nearlyFull } from './redis-monitor.ts';
 import { createReplicaCounts } from './redis-replicas.ts';
 import { createRedisRequestLog } from './redis-request-log.ts';
 import { createRedisSchedules } from './redis-schedules.ts';
@@ -159,9 +159,6 @@ export function createRedisState(
     onDisconnect: client.onDisconnect,
   };
 }
-
-const nearlyFull =
-  'Redis uses more than 80 % of maxmemory: no records of requests are stored. Raise maxmemory, or reduce requests.maxStoredPerTenant.';
 
 /** Enough that the keys spread evenly over the nodes of a cluster. */
 const hashTags = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'].map(

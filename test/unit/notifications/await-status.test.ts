@@ -6,19 +6,10 @@ import { setImmediate } from 'node:timers/promises';
 import { awaitStatus } from '../../../src/notifications/await-status.ts';
 import { createOpenListeners } from '../../../src/notifications/open-listeners.ts';
 import type { StatusListener } from '../../../src/notifications/poller.ts';
-import { createMatcher } from '../../../src/pis/operations.ts';
 import { GatewayError } from '../../../src/request/errors.ts';
 import type { PisResponse, RoutedRequest } from '../../../src/request/messages.ts';
 import type { RequestEvent } from '../../../src/request/request-events.ts';
-
-const matched = createMatcher({
-  segment: 'berlingroup',
-  paymentServices: 'any',
-  paymentProducts: 'any',
-  authorisationTypes: 'any',
-})('GET', '/berlingroup/v1/payments/sepa-credit-transfers/1/status');
-assert.ok(matched.kind === 'operation');
-const { operation } = matched;
+import { operation } from './status-read.ts';
 
 function start(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout'] });

@@ -3,22 +3,13 @@ import { describe, type TestContext, test } from 'node:test';
 import type { PollTarget } from '../../../src/notifications/poll-target.ts';
 import { createPoller, type StatusListener } from '../../../src/notifications/poller.ts';
 import type { PollPipeline, PollResult, StatusReads } from '../../../src/notifications/status-reads.ts';
-import { createMatcher } from '../../../src/pis/operations.ts';
 import { stateUnavailable } from '../../../src/request/errors.ts';
 import type { RecordedStatus, ShownStatus, StatusEvent } from '../../../src/request/statuses.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import { simulateTime } from '../../kit/simulated-time.ts';
+import { operation } from './status-read.ts';
 
 const second = 1_000;
-const matched = createMatcher({
-  segment: 'berlingroup',
-  paymentServices: 'any',
-  paymentProducts: 'any',
-  authorisationTypes: 'any',
-})('GET', '/berlingroup/v1/payments/sepa-credit-transfers/1/status');
-assert.ok(matched.kind === 'operation');
-const { operation } = matched;
-
 const target = (token: string, tenantId = 'shop'): PollTarget => ({
   tenantId,
   paymentKey: 'status:payment',
@@ -101,18 +92,18 @@ function startInstances(t: TestContext, count = 1) {
       recorded = next;
     },
     recorded: () => recorded,
-    /** Listens on an instance. @returns what the listener was told, and how to stop */
+    /** Listens on an instance. @returns what the listener was notified of, and how to stop */
     listen(instance: number, token: string, tenantId?: string) {
-      const told: string[] = [];
+      const notices: string[] = [];
       const listener: StatusListener = {
         urgency: 'listener',
         target: target(token, tenantId),
         known: shownAs('ACTC'),
-        onChange: () => told.push('change'),
-        onRefused: () => told.push('refused'),
+        onChange: () => notices.push('change'),
+        onRefused: () => notices.push('refused'),
       };
       const stop = pollers[instance]?.listen(listener) ?? assert.fail();
-      return { told, stop, listener };
+      return { notices, stop, listener };
     },
   };
 }
@@ -120,14 +111,14 @@ function startInstances(t: TestContext, count = 1) {
 describe('the poller of a payment', () => {
   test('polls at growing intervals while somebody listens, and then stops', async (t) => {
     const { time, polls, listen } = startInstances(t);
-    const { stop, told } = listen(0, 'one');
+    const { stop, notices } = listen(0, 'one');
 
     await time.pass(15 * second, 50);
 
     const times = polls.map(({ atMs }) => Math.round(atMs / second));
     assert.deepEqual(times.slice(0, 5), [1, 2, 3, 4, 5]);
     assert.ok(polls.length < 15, 'the interval grows after ten seconds');
-    assert.deepEqual(told, []);
+    assert.deepEqual(notices, []);
     stop();
     const before = polls.length;
     await time.pass(10 * second, 50);
@@ -156,8 +147,8 @@ describe('the poller of a payment', () => {
 
     await time.pass(15 * second, 50);
 
-    assert.ok(one.told.length > 0 && one.told.every((what) => what === 'change'));
-    assert.ok(other.told.length > 0);
+    assert.ok(one.notices.length > 0 && one.notices.every((what) => what === 'change'));
+    assert.ok(other.notices.length > 0);
   });
 
   test('counts the reads of TPPs as polls', async (t) => {
@@ -194,20 +185,20 @@ describe('the poller of a payment', () => {
     await time.settle();
 
     assert.equal(polls.length, 1);
-    assert.ok(one.told.includes('change') && other.told.includes('change'));
+    assert.ok(one.notices.includes('change') && other.notices.includes('change'));
   });
 
   test('passes a message about a change on at once, a second one within a second later, and none to other tenants', async (t) => {
     const { time, events, listen } = startInstances(t);
-    const { told } = listen(0, 'one');
-    const { told: rival } = listen(0, 'two', 'rival');
+    const { notices } = listen(0, 'one');
+    const { notices: rival } = listen(0, 'two', 'rival');
     await time.pass(100, 50);
     const change = { what: 'changed', tenantId: 'shop', paymentKey: 'status:payment' } as const;
 
     events.publish(change);
-    assert.deepEqual(told, ['change']);
+    assert.deepEqual(notices, ['change']);
     events.publish(change);
-    assert.deepEqual(told, ['change']);
+    assert.deepEqual(notices, ['change']);
     assert.deepEqual(rival, []);
   });
 
@@ -225,7 +216,7 @@ describe('the poller of a payment', () => {
     assert.ok(polls.length > 6);
   });
 
-  test('tells the listeners with the same credentials when the bank refuses them, and polls with others', async (t) => {
+  test('notifies the listeners with the same credentials when the bank refuses them, and polls with others', async (t) => {
     const { time, bank, polls, listen } = startInstances(t, 2);
     const same = [listen(0, 'expired'), listen(0, 'expired')];
     const other = listen(1, 'valid');
@@ -233,17 +224,17 @@ describe('the poller of a payment', () => {
 
     await time.pass(10 * second, 50);
 
-    for (const { told } of same) assert.ok(told.includes('refused'));
-    assert.deepEqual(other.told, []);
+    for (const { notices } of same) assert.ok(notices.includes('refused'));
+    assert.deepEqual(other.notices, []);
     assert.ok(polls.some(({ token }) => token === 'valid'));
   });
 
   test('does not poll while the shared state is unavailable', async (t) => {
     const { time, polls, listen, setRecorded } = startInstances(t);
-    const { told } = listen(0, 'one');
+    const { notices } = listen(0, 'one');
     setRecorded(undefined);
     await time.pass(10 * second, 50);
-    assert.deepEqual([polls, told], [[], []]);
+    assert.deepEqual([polls, notices], [[], []]);
   });
 
   test('does not poll a final status', async (t) => {
