@@ -6,12 +6,13 @@ import { setImmediate } from 'node:timers/promises';
 import { awaitStatus } from '../../../src/notifications/await-status.ts';
 import { createOpenListeners } from '../../../src/notifications/open-listeners.ts';
 import type { StatusListener } from '../../../src/notifications/poller.ts';
+import { type HeaderFields, headerValues } from '../../../src/pis/headers.ts';
 import { GatewayError } from '../../../src/request/errors.ts';
 import type { PisResponse, RoutedRequest } from '../../../src/request/messages.ts';
 import type { RequestEvent } from '../../../src/request/request-events.ts';
 import { operation } from './status-read.ts';
 
-function start(t: TestContext) {
+function start(t: TestContext, headers: HeaderFields = []) {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const bank: { code: string; status: number; error?: GatewayError } = { code: 'ACTC', status: 200 };
   const reads: RoutedRequest[] = [];
@@ -45,7 +46,7 @@ function start(t: TestContext) {
     reads.push(request);
     if (bank.error) throw bank.error;
     const { status, code } = bank;
-    return { status, headers: [], body: Buffer.from(code), servedFrom: 'bank', environment: 'sandbox' };
+    return { status, headers, body: Buffer.from(code), servedFrom: 'bank', environment: 'sandbox' };
   };
   const arrivedAtMs = performance.now();
   const request: RoutedRequest = {
@@ -119,6 +120,14 @@ describe('a read that waits', () => {
     second.outdate();
     t.mock.timers.tick(50_000);
     assert.equal(String((await second.response).body), 'ACSC');
+  });
+
+  test('has an age at its end, even if that of the bank was malformed', async (t) => {
+    const { settle, response } = start(t, [['Age', 'unknown']]);
+    await settle();
+    t.mock.timers.tick(50_000);
+    const { headers } = await response;
+    assert.match(headerValues(headers, 'age').join(), /^\d+$/);
   });
 
   test('continues after a failed read, and is answered with a refusal of the bank', async (t) => {
