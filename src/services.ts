@@ -140,6 +140,7 @@ export function createServices(
     isBusy: loadShedding.isBusy,
     maxConnections: config.listen.maxConnections,
     metrics,
+    now: statusCache.now,
   });
   const { schedules } = encryptedState;
   const webhooks = createWebhooks({

@@ -26,6 +26,8 @@ interface NotificationDependencies {
   /** `listen.maxConnections` */
   readonly maxConnections: number;
   readonly metrics: Metrics;
+  /** The clock of the status cache. Milliseconds since 1970. */
+  readonly now: () => number;
 }
 
 /** The rest of the connections remains for requests that do not wait. */
@@ -37,6 +39,7 @@ export function createNotifications({
   isBusy,
   maxConnections,
   metrics,
+  now,
 }: NotificationDependencies): NotificationServices {
   const openListeners = createOpenListeners(Math.floor(maxConnections * connectionShare));
   const onReadEvent = (event: RequestEvent, environment: string) => countCall(metrics, event, environment);
@@ -52,7 +55,7 @@ export function createNotifications({
   metrics.addGaugeSource('penstock_polls_overdue', () =>
     budget.overdue().map(({ environment, count }) => ({ labels: { environment }, value: count })),
   );
-  const poller = createPoller({ keyValues, events, reads, budget, metrics });
+  const poller = createPoller({ keyValues, events, reads, budget, metrics, now });
   return { openListeners, reads, budget, poller, onReadEvent };
 }
 

@@ -110,13 +110,14 @@ export function createWebhooks({
     if (!client || !operation || environment === undefined) return { kind: 'refused' };
     const { tenant: tenantId, headers } = subscription;
     const result = await reads.read({ tenantId, paymentKey: '', client, operation, environment, headers });
-    return result.kind === 'status' ? { kind: 'status', ...result.shown } : result;
+    if (result.kind === 'status') return { kind: 'status', ...result.shown };
+    return result.kind === 'refused' ? result : { kind: 'failed' };
   }
 
   function intervalMs({ status, failedReads = 0 }: Subscription, nowMs: number): number | undefined {
     const schedule = webhooks.current?.schedule;
     if (!schedule) return retryWithoutConfigMs;
-    if (failedReads > 0) return retryIntervalMs(schedule, failedReads);
+    if (failedReads > 0) return retryIntervalMs(schedule.maxInterval, failedReads);
     return pollIntervalMs(schedule, status?.finality ?? 'pending', nowMs - (status?.since ?? nowMs));
   }
 

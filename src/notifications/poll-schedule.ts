@@ -45,7 +45,8 @@ export function pollIntervalMs(
 /**
  * The time after which a poll that has failed is repeated, in milliseconds.
  *
- * @param failures in a row, at least one
+ * @param longestMs beyond which it does not grow
+ * @param failures  in a row, at least one
  */
-export const retryIntervalMs = ({ maxInterval }: ScheduleSettings, failures: number): number =>
-  Math.min(maxInterval, firstRetryMs * 2 ** (failures - 1));
+export const retryIntervalMs = (longestMs: number, failures: number): number =>
+  Math.min(longestMs, firstRetryMs * 2 ** (failures - 1));

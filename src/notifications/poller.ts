@@ -40,7 +40,7 @@ interface PollerDependencies {
   readonly reads: StatusReads;
   readonly budget: Pick<PollBudget, 'take'>;
   readonly metrics: Pick<Metrics, 'increment'>;
-  /** Milliseconds since 1970. */
+  /** Milliseconds since 1970, by the clock of the status cache, which is never set back. */
   readonly now?: () => number;
 }
 
@@ -57,6 +57,8 @@ interface Watch extends PaymentOfTenant {
   failures: number;
   /** Whether the bank has not accepted the credentials of the last poll. */
   isRefused: boolean;
+  /** Those whose credentials the bank has not accepted: a poll uses other ones, if there are any. */
+  refused: WeakSet<StatusListener>;
   /** When the last message about a change was passed on. Milliseconds since 1970. */
   changedAtMs: number;
 }
@@ -72,6 +74,12 @@ const retryMs = 1_000;
 const afterChangeMs = 1_000;
 /** The lease is kept for this part of the interval: the clocks of the instances differ. */
 const keptShare = 0.9;
+/** The longest interval after a failure: when the bank works again, those that wait learn of it within this time. Milliseconds. */
+const maxRetryMs = 60_000;
+/** After a failure, which may concern only this instance, the lease is kept for no longer than this. Milliseconds. */
+const maxKeptAfterFailureMs = 5_000;
+/** A read that is later than now by more than this has the time of an instance whose clock is wrong. Milliseconds. */
+const maxClockSkewMs = 1_000;
 
 export function createPoller({
   keyValues,
@@ -132,9 +140,14 @@ export function createPoller({
 
   /** Milliseconds since 1970. */
   function dueAtMs({ schedule }: PollPipeline, watch: Watch, recorded: RecordedStatus): number {
-    if (watch.failures > 0) return watch.polledAtMs + retryIntervalMs(schedule, watch.failures);
+    const storedAtMs = recorded.readAtMs > now() + maxClockSkewMs ? 0 : recorded.readAtMs;
+    if (!watch.isRefused && storedAtMs > watch.polledAtMs) watch.failures = 0; // a TPP has read it since: the bank works
+    if (watch.failures > 0) {
+      const longestMs = watch.isRefused ? schedule.maxInterval : Math.min(schedule.maxInterval, maxRetryMs);
+      return watch.polledAtMs + retryIntervalMs(longestMs, watch.failures);
+    }
     if (recorded.hash === undefined) return 0;
-    const readAtMs = Math.max(recorded.readAtMs, watch.polledAtMs);
+    const readAtMs = Math.max(storedAtMs, watch.polledAtMs);
     const known = watch.listeners.find((listener) => listener.known.hash === recorded.hash)?.known;
     const intervalMs = pollIntervalMs(schedule, known?.finality ?? 'pending', readAtMs - recorded.sinceMs);
     return intervalMs === undefined ? Number.POSITIVE_INFINITY : readAtMs + intervalMs;
@@ -146,7 +159,7 @@ export function createPoller({
     watch: Watch,
     { generation, hash, sinceMs }: RecordedStatus,
   ): Promise<number> {
-    const listener = mostUrgent(watch.listeners);
+    const listener = mostUrgent(watch);
     if (!listener) return checkMs;
     const { target } = listener;
     const lease = await takePollLease(keyValues, leaseName(watch, generation));
@@ -162,10 +175,10 @@ export function createPoller({
     const result = await reads.read(target);
     watch.polledAtMs = now();
     count(outcomeOf(result, hash));
-    if (result.kind === 'refused')
+    if (isRefused(result))
       await lease.release(); // another instance may have other credentials
     else await lease.keep(keptMs(schedule, watch, result, sinceMs));
-    const isAffected = apply(watch, target, result);
+    const isAffected = apply(watch, listener, result);
     // The cache publishes a change only if it knew the status before.
     if (isAffected && hash === undefined) events.publish({ what: 'changed', ...paymentOf(watch) });
     return isAffected ? afterChangeMs : 0;
@@ -175,19 +188,26 @@ export function createPoller({
     const intervalMs =
       result.kind === 'status'
         ? pollIntervalMs(schedule, result.shown.finality, watch.polledAtMs - sinceMs)
-        : retryIntervalMs(schedule, watch.failures + 1);
+        : retryIntervalMs(maxKeptAfterFailureMs, watch.failures + 1);
     return Math.max(1, Math.floor((intervalMs ?? checkMs) * keptShare));
   }
 
-  /** @returns whether a listener knows another status */
-  function apply(watch: Watch, target: PollTarget, result: PollResult): boolean {
+  /** @param polled on whose behalf @returns whether a listener knows another status */
+  function apply(watch: Watch, polled: StatusListener, result: PollResult): boolean {
     watch.failures = result.kind === 'status' ? 0 : watch.failures + 1;
-    watch.isRefused = result.kind === 'refused';
-    if (result.kind === 'status') return notify(watch, ({ known }) => known.hash !== result.shown.hash);
-    if (result.kind === 'refused')
-      for (const listener of watch.listeners.toArray())
-        if (haveSameCredentials(listener.target, target)) listener.onRefused();
-    return false;
+    watch.isRefused = isRefused(result);
+    if (watch.isRefused) refuse(watch, polled.target);
+    if (result.kind !== 'status') return false;
+    if (watch.refused.has(polled)) watch.refused = new WeakSet();
+    return notify(watch, ({ known }) => known.hash !== result.shown.hash);
+  }
+
+  function refuse(watch: Watch, target: PollTarget): void {
+    const listeners = watch.listeners.toArray();
+    const refused = listeners.filter((listener) => haveSameCredentials(listener.target, target));
+    for (const listener of refused) watch.refused.add(listener);
+    if (listeners.some((listener) => !watch.refused.has(listener))) watch.failures = 1; // the next poll has other credentials
+    for (const listener of refused) listener.onRefused();
   }
 
   return {
@@ -209,9 +229,13 @@ export function createPoller({
 
 export type PollOutcome = 'changed' | 'unchanged' | 'refused' | 'failed' | 'dropped';
 
+/** Whether the next poll needs other credentials, or a listener must read the status with all of its fields. */
+const isRefused = ({ kind }: PollResult) => kind === 'refused' || kind === 'rejected';
+
 /** @param hash of the status before the poll */
 function outcomeOf(result: PollResult, hash: string | undefined): PollOutcome {
-  if (result.kind !== 'status') return result.kind;
+  if (isRefused(result)) return 'refused';
+  if (result.kind !== 'status') return 'failed';
   return result.shown.hash === hash ? 'unchanged' : 'changed';
 }
 
@@ -222,9 +246,13 @@ function notify({ listeners }: Watch, isAffected: (listener: StatusListener) => 
   return affected.length > 0;
 }
 
-/** The newest one has the newest credentials. */
-const mostUrgent = (listeners: LinkedList<StatusListener>): StatusListener | undefined =>
-  listeners.toArray().findLast(({ urgency }) => urgency === 'listener') ?? listeners.last();
+/** The newest one has the newest credentials. One whose credentials were refused is the last choice. */
+function mostUrgent({ listeners, refused }: Watch): StatusListener | undefined {
+  const all = listeners.toArray();
+  const accepted = all.filter((listener) => !refused.has(listener));
+  const candidates = accepted.length > 0 ? accepted : all;
+  return candidates.findLast(({ urgency }) => urgency === 'listener') ?? candidates.at(-1);
+}
 
 const paymentOf = ({ tenantId, paymentKey }: Watch): PaymentOfTenant => ({ tenantId, paymentKey });
 
@@ -244,5 +272,6 @@ const newWatch = ({ tenantId, paymentKey }: PaymentOfTenant): Watch => ({
   polledAtMs: 0,
   failures: 0,
   isRefused: false,
+  refused: new WeakSet(),
   changedAtMs: 0,
 });

@@ -22,6 +22,8 @@ export type PollResult =
   | { readonly kind: 'status'; readonly shown: ShownStatus; readonly response: PisResponse }
   /** The bank or the gateway does not let this caller read the payment; a poll with the same credentials would not either. */
   | { readonly kind: 'refused' }
+  /** The bank rejects the poll, which has fewer fields than the read of the TPP: that read may succeed. */
+  | { readonly kind: 'rejected' }
   /** A later poll may succeed. */
   | { readonly kind: 'failed' };
 
@@ -59,11 +61,14 @@ async function resultOf(
   response: PisResponse,
 ): Promise<PollResult> {
   if ([401, 403, 404].includes(response.status)) return refused;
+  if (response.status >= 400 && response.status < 500 && response.status !== 429) return rejected;
   if (response.status !== 200 || response.servedFrom === 'stale-cache' || !environment) return failed;
-  return { kind: 'status', shown: await shownBy({ ...request, environment }, response), response };
+  const shown = await shownBy({ ...request, environment }, response);
+  return shown.code === undefined ? failed : { kind: 'status', shown, response };
 }
 
 const refused = { kind: 'refused' } as const;
+const rejected = { kind: 'rejected' } as const;
 const failed = { kind: 'failed' } as const;
 
 /** The gateway refuses the read because of the caller or its payment. */

@@ -32,7 +32,7 @@ describe('the interval between two polls', () => {
   });
 
   test('doubles after each failure', () => {
-    const retries = [1, 2, 5, 20].map((failures) => retryIntervalMs(settings, failures));
+    const retries = [1, 2, 5, 20].map((failures) => retryIntervalMs(hour, failures));
     assert.deepEqual(retries, [2 * second, 4 * second, 32 * second, hour]);
   });
 });

@@ -216,6 +216,43 @@ describe('the poller of a payment', () => {
     assert.ok(polls.length > 6);
   });
 
+  test('polls every minute during a long outage of the bank, and soon after a TPP has read the status', async (t) => {
+    const { time, bank, polls, listen, setRecorded, recorded } = startInstances(t);
+    listen(0, 'one');
+    bank.fails = true;
+    await time.pass(1_800 * second, 500);
+    const lastGapMs = (polls.at(-1)?.atMs ?? 0) - (polls.at(-2)?.atMs ?? 0);
+    assert.ok(lastGapMs <= 61 * second, `${lastGapMs} ms`);
+
+    bank.fails = false;
+    const before = polls.length;
+    const now = recorded();
+    if (now) setRecorded({ ...now, generation: '2', sinceMs: time.now(), readAtMs: time.now() });
+    await time.pass(15 * second, 50);
+    assert.ok(polls.length >= before + 2, `${polls.length - before} polls`);
+  });
+
+  test('polls although a stored response has a time in the future', async (t) => {
+    const { time, bank, polls, listen, setRecorded, recorded } = startInstances(t);
+    bank.stores = false;
+    const now = recorded();
+    if (now) setRecorded({ ...now, readAtMs: time.now() + 3_600 * second });
+    listen(0, 'one');
+    await time.pass(10 * second, 50);
+    assert.ok(polls.length >= 5, `${polls.length} polls`);
+  });
+
+  test('polls for a listener although the credentials of a newer one are refused, which continues to listen', async (t) => {
+    const { time, bank, polls, listen } = startInstances(t);
+    listen(0, 'valid');
+    listen(0, 'refused');
+    bank.refused = 'refused';
+    await time.pass(20 * second, 50);
+    const refused = polls.filter(({ token }) => token === 'refused');
+    assert.equal(refused.length, 1);
+    assert.ok(polls.length > 5, `${polls.length} polls`);
+  });
+
   test('notifies the listeners with the same credentials when the bank refuses them, and polls with others', async (t) => {
     const { time, bank, polls, listen } = startInstances(t, 2);
     const same = [listen(0, 'expired'), listen(0, 'expired')];
