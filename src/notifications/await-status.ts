@@ -16,6 +16,7 @@ import type { Statuses } from '../request/statuses.ts';
 import { hasKnownTag, notModified } from './conditional-response.ts';
 import { type FirstRead, listenToStatus } from './listen-to-status.ts';
 import { type ListeningRead, listeningReadIn } from './listening-request.ts';
+import type { StatusListener } from './poller.ts';
 import { readAgain } from './read-again.ts';
 import { type StreamDependencies, streamStatus } from './stream-status.ts';
 import { createWakeUp, type WakeUp } from './wake-up.ts';
@@ -55,15 +56,21 @@ async function wait(
   const isAnswered = (tags && !hasKnownTag(first, tags)) || shown.finality === 'final';
   const response = isAnswered
     ? first
-    : await waitForChange(dependencies, { request, signal, next, response: first, shown }, waitMs);
+    : await waitForChange(dependencies, { request, signal, next, response: first, shown, tags }, waitMs);
   if (response.status !== 200) return response;
   return preferenceApplied(hasKnownTag(response, tags) ? notModified(response) : response, waitMs);
 }
 
-/** @returns the changed status, an error of the bank, or the first response */
+/** A read that waits until its status is another one than those that the TPP has. */
+interface WaitingRead extends FirstRead {
+  /** Of the statuses that the TPP has. */
+  readonly tags: readonly string[] | undefined;
+}
+
+/** @returns a status that the TPP does not have, an error of the bank, or the last status that is known */
 async function waitForChange(
   dependencies: AwaitStatusDependencies,
-  first: FirstRead,
+  first: WaitingRead,
   waitMs: number,
 ): Promise<PisResponse> {
   const { statuses, openListeners, settings } = dependencies;
@@ -74,10 +81,10 @@ async function waitForChange(
   const close = openListeners.open(tenantId, 'wait', settings.maxWaiting, () => wakeUp.end('drained'));
   const leftMs = request.arrivedAtMs + waitMs - performance.now();
   const timer = setTimeout(() => wakeUp.end('unchanged'), Math.max(0, Math.ceil(leftMs)));
-  const { stop } = listenToStatus(dependencies, first, wakeUp);
+  const { listener, stop } = listenToStatus(dependencies, first, wakeUp);
   const startedAtMs = performance.now();
   try {
-    const { outcome, response, readingMs } = await untilChange(statuses, first, wakeUp);
+    const { outcome, response, readingMs } = await untilChange(statuses, first, listener, wakeUp);
     const waitedMs = performance.now() - startedAtMs - readingMs;
     request.waitedMs = waitedMs;
     request.recordEvent?.({ what: 'wait', outcome, waitedMs });
@@ -99,42 +106,51 @@ interface EndedWait {
 /** Reads the status each time it may have changed, until it has or the wait ends. */
 async function untilChange(
   statuses: Statuses,
-  { request, next, response: first, shown }: FirstRead,
+  { request, next, response: first, tags }: WaitingRead,
+  listener: StatusListener,
   wakeUp: WakeUp,
 ): Promise<EndedWait> {
   const { paymentKey } = statuses.keyOf(request);
+  /** Shows the status that the listener knows. */
+  let latest = { response: first, atMs: request.arrivedAtMs };
   let readingMs = 0;
   for (;;) {
     const reason = await wakeUp.next();
-    if (reason === 'disconnected') return { outcome: reason, response: first, readingMs };
+    if (reason === 'disconnected') return { outcome: reason, response: latest.response, readingMs };
     const isOver = reason !== 'changed';
     // No read after the end, unless a TPP may have received another status: that costs no request to the bank.
-    const isRead = !isOver || !(await statuses.isCurrent(paymentKey, shown.hash));
+    const isRead = !isOver || !(await statuses.isCurrent(paymentKey, listener.known.hash));
     const readAtMs = performance.now();
     const response = isRead ? await readAgain(request, next) : undefined;
     readingMs += performance.now() - readAtMs;
     if (response && response.status !== 200) return { outcome: 'refused', response, readingMs };
-    if (response && (await statuses.shownBy(request, response)).hash !== shown.hash)
-      return { outcome: 'changed', response, readingMs };
+    const current = response && (await statuses.shownBy(request, response));
+    const isShown = current?.code !== undefined; // a page about maintenance, for example, shows no status
+    if (response && isShown && current.hash !== listener.known.hash) {
+      const isNew = !hasKnownTag(response, tags) || current.finality === 'final';
+      if (isNew) return { outcome: 'changed', response, readingMs };
+      listener.known = current;
+      latest = { response, atMs: performance.now() };
+    }
     if (!isOver) continue;
-    const sinceMs = performance.now() - request.arrivedAtMs;
-    return { outcome: reason, response: response ?? unchanged(first, sinceMs), readingMs };
+    const sinceMs = performance.now() - latest.atMs;
+    const last = response && isShown ? response : unchanged(latest.response, sinceMs);
+    return { outcome: reason, response: last, readingMs };
   }
 }
 
-/** The first response, which is still true after this time. */
-function unchanged(first: PisResponse, sinceMs: number): PisResponse {
-  const ageSeconds = Math.floor((initialAgeMs(first.headers) + sinceMs) / 1_000);
-  const headers = withoutFields(first.headers, cacheFields);
-  return { ...first, headers: [...headers, ...unchangedFields(ageSeconds)], servedFrom: 'cache' };
+/** A response, after the time for which no other status was seen. A stale one is still stale. */
+function unchanged(response: PisResponse, sinceMs: number): PisResponse {
+  const isStale = response.servedFrom === 'stale-cache';
+  const fields: readonly HeaderField[] = [
+    ['Cache-Status', `penstock; hit; ${isStale ? 'fwd=stale; ' : ''}detail=unchanged`],
+    ['Age', String(Math.floor((initialAgeMs(response.headers) + sinceMs) / 1_000))],
+  ];
+  const headers = [...withoutFields(response.headers, cacheFields), ...fields];
+  return { ...response, headers, servedFrom: isStale ? 'stale-cache' : 'cache' };
 }
 
 const cacheFields: ReadonlySet<string> = new Set(['age', 'cache-status']);
-
-const unchangedFields = (ageSeconds: number): readonly HeaderField[] => [
-  ['Cache-Status', 'penstock; hit; detail=unchanged'],
-  ['Age', String(ageSeconds)],
-];
 
 const preferenceApplied = (response: PisResponse, waitMs: number): PisResponse => ({
   ...response,

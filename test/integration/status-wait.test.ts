@@ -205,6 +205,29 @@ describe('a status read with Prefer: wait', () => {
     assert.equal(statusOf(await reply), 'ACSC');
   });
 
+  test('continues to wait while the bank shows a page without a status', async (t) => {
+    const { gateway, bank, respond } = await start(t);
+    const reply = call(gateway.url, waiting(50));
+    await untilListening([gateway], 'wait', 1);
+    const before = bank.requests.length;
+    respond({ headers: [['Content-Type', 'text/html']], body: '<html>Maintenance</html>' });
+    await until(20_000, 'the page is read', () => bank.requests.length > before + 2);
+    respond(statusResponse('ACSC'));
+    assert.equal(statusOf(await reply), 'ACSC');
+  });
+
+  test('reads the status itself if the bank refuses what polls leave out', async (t) => {
+    const { gateway, bank, respond } = await start(t);
+    const answer = (code: string) => (request: StubRequest) =>
+      request.header('psu-ip-address') === '' ? { status: 400 } : statusResponse(code);
+    respond(answer('ACTC'));
+    const reply = call(gateway.url, waiting(50, ['PSU-IP-Address', '192.168.8.78']));
+    await untilListening([gateway], 'wait', 1);
+    await until(20_000, 'a poll is refused', () => bank.requests.length > 1);
+    respond(answer('ACSC'));
+    assert.equal(statusOf(await reply), 'ACSC');
+  });
+
   test('is answered after a write of the TPP has changed the status', async (t) => {
     const { gateway, respond } = await start(t, lazy);
     const reply = call(gateway.url, waiting(50));

@@ -12,9 +12,25 @@ import type { PisResponse, RoutedRequest } from '../../../src/request/messages.t
 import type { RequestEvent } from '../../../src/request/request-events.ts';
 import { operation } from './status-read.ts';
 
-function start(t: TestContext, headers: HeaderFields = []) {
+/** A body that shows no status. */
+const maintenance = 'maintenance';
+const tagOf = (code: string) => `W/"penstock-${code.padEnd(22, '-')}"`;
+const showing = (code: string): Pick<Bank, 'code' | 'headers'> => ({
+  code,
+  headers: [['ETag', tagOf(code)]],
+});
+
+interface Bank {
+  code: string;
+  status: number;
+  error?: GatewayError;
+  headers: HeaderFields;
+  servedFrom: PisResponse['servedFrom'];
+}
+
+function start(t: TestContext, fields: HeaderFields = [], first: Partial<Bank> = {}) {
   t.mock.timers.enable({ apis: ['setTimeout'] });
-  const bank: { code: string; status: number; error?: GatewayError } = { code: 'ACTC', status: 200 };
+  const bank: Bank = { code: 'ACTC', status: 200, headers: [], servedFrom: 'bank', ...first };
   const reads: RoutedRequest[] = [];
   const events: RequestEvent[] = [];
   const openListeners = createOpenListeners(10);
@@ -25,7 +41,10 @@ function start(t: TestContext, headers: HeaderFields = []) {
       enabled: true,
       cacheUseOf: () => ({ isBypassed: false, mayWait: true, mayStream: true }),
       keyOf: () => ({ tenantId: 'shop', paymentKey: 'status:payment' }),
-      shownBy: async (_, { body }) => ({ hash: String(body), code: String(body), finality: 'pending' }),
+      async shownBy(_, { body }) {
+        const text = String(body);
+        return { hash: text, code: text === maintenance ? undefined : text, finality: 'pending' };
+      },
       recorded: () => assert.fail('the poller reads it'),
       isCurrent: async () => isCurrent,
     },
@@ -45,8 +64,8 @@ function start(t: TestContext, headers: HeaderFields = []) {
   const next = async (request: RoutedRequest): Promise<PisResponse> => {
     reads.push(request);
     if (bank.error) throw bank.error;
-    const { status, code } = bank;
-    return { status, headers, body: Buffer.from(code), servedFrom: 'bank', environment: 'sandbox' };
+    const { status, code, headers, servedFrom } = bank;
+    return { status, headers, body: Buffer.from(code), servedFrom, environment: 'sandbox' };
   };
   const arrivedAtMs = performance.now();
   const request: RoutedRequest = {
@@ -54,10 +73,7 @@ function start(t: TestContext, headers: HeaderFields = []) {
     client: { name: 'shop', tenant: 'shop', environments: ['sandbox'] },
     requestId: '99391c7e-ad88-49ec-a2ad-99ddcb1f7721',
     mayListen: true,
-    headers: [
-      ['Prefer', 'wait=50'],
-      ['X-Request-ID', '99391c7e-ad88-49ec-a2ad-99ddcb1f7721'],
-    ],
+    headers: [['Prefer', 'wait=50'], ['X-Request-ID', '99391c7e-ad88-49ec-a2ad-99ddcb1f7721'], ...fields],
     body: Buffer.alloc(0),
     arrivedAtMs,
     deadlineAtMs: arrivedAtMs + 10_000,
@@ -145,6 +161,60 @@ describe('a read that waits', () => {
     notify();
     assert.equal((await response).status, 401);
     assert.equal(outcomeOf(events), 'refused');
+  });
+
+  test('continues after a response that shows no status', async (t) => {
+    const { bank, response, notify, settle, isListening } = start(t);
+    await settle();
+    bank.code = maintenance;
+    notify();
+    await settle();
+    assert.ok(isListening());
+    bank.code = 'ACSC';
+    notify();
+    assert.equal(String((await response).body), 'ACSC');
+  });
+
+  test('continues while the status is one of those that the TPP has', async (t) => {
+    const tags = ['ACTC', 'ACSP'].map(tagOf).join(', ');
+    const known = start(t, [['If-None-Match', tags]], showing('ACTC'));
+    const show = (code: string) => Object.assign(known.bank, showing(code));
+    await known.settle();
+    show('ACSP');
+    known.notify();
+    await known.settle();
+    assert.ok(known.isListening());
+    known.notify();
+    await known.settle();
+    assert.ok(known.isListening());
+    show('ACSC');
+    known.notify();
+    const changed = await known.response;
+    assert.deepEqual([changed.status, String(changed.body)], [200, 'ACSC']);
+  });
+
+  test('gets 304 with the last tag if the status changes among those that the TPP has', async (t) => {
+    const tags = ['ACTC', 'ACSP'].map(tagOf).join(', ');
+    const { bank, response, notify, settle } = start(t, [['If-None-Match', tags]], showing('ACTC'));
+    await settle();
+    Object.assign(bank, showing('ACSP'));
+    notify();
+    await settle();
+    t.mock.timers.tick(50_000);
+    const { status, headers } = await response;
+    assert.equal(status, 304);
+    assert.equal(new Map(headers).get('ETag'), tagOf('ACSP'));
+  });
+
+  test('says at its end that a stale status is stale, and how old it is at least', async (t) => {
+    const { response, settle } = start(t, [], { servedFrom: 'stale-cache', headers: [['Age', 'unknown']] });
+    await settle();
+    t.mock.timers.tick(50_000);
+    const { servedFrom, headers } = await response;
+    assert.equal(servedFrom, 'stale-cache');
+    const fields = new Map(headers);
+    assert.equal(fields.get('Cache-Status'), 'penstock; hit; fwd=stale; detail=unchanged');
+    assert.match(fields.get('Age') ?? '', /^\d+$/);
   });
 
   test('is answered at once when the gateway drains', async (t) => {
