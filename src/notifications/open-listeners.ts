@@ -16,8 +16,10 @@ export interface OpenListeners {
   isDraining(): boolean;
   /** Ends all listeners. */
   drain(): void;
-  /** Ends the streams: their clients may have another configuration when they connect again. */
+  /** Ends the streams at a reload: their clients may have another configuration when they connect again. */
   endStreams(): void;
+  /** How often `endStreams` was called: a stream whose first read began before a reload must not open after it. */
+  reloads(): number;
   /** How many are open. */
   count(kind: ListenerKind): number;
 }
@@ -28,6 +30,7 @@ export function createOpenListeners(maxOpen: number): OpenListeners {
   const ends = { wait: new Set<() => void>(), stream: new Set<() => void>() };
   const byTenant = new Map<string, number>();
   let draining = false;
+  let reloads = 0;
 
   return {
     open(tenantId, kind, maxPerTenant, onEnd) {
@@ -48,7 +51,9 @@ export function createOpenListeners(maxOpen: number): OpenListeners {
       draining = true;
       for (const end of [...ends.wait, ...ends.stream]) end();
     },
+    reloads: () => reloads,
     endStreams() {
+      reloads += 1;
       for (const end of [...ends.stream]) end();
     },
     count: (kind) => ends[kind].size,

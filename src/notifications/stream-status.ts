@@ -48,6 +48,7 @@ export async function streamStatus(
 ): Promise<PisResponse> {
   const { statuses, openListeners } = dependencies;
   const { signal } = request; // the status cache removes it
+  const reloads = openListeners.reloads();
   const lastEventId = headerValue(request.headers, 'last-event-id');
   const headers = streamFields(request.headers);
   if (!statuses.cacheUseOf(headers).mayStream) return next(request);
@@ -59,8 +60,10 @@ export async function streamStatus(
   const isFinal = shown.finality === 'final';
   if (isFinal && lastEventId !== undefined && lastEventId === headerValue(first.headers, 'etag'))
     return noContent(first);
-  if (openListeners.isDraining()) return streamOf(first, oneEvent(await eventOf(request, first, shown)));
-  return streamOf(first, await openStream(dependencies, { request, signal, next, response: first, shown }));
+  const firstEvent = await eventOf(request, first, shown);
+  const endsNow = isFinal || openListeners.isDraining() || openListeners.reloads() !== reloads;
+  if (endsNow) return streamOf(first, oneEvent(firstEvent));
+  return streamOf(first, openStream(dependencies, { request, signal, next, shown }, firstEvent));
 }
 
 /**
@@ -110,11 +113,12 @@ const oneEvent = (event: string): ResponseStream => ({
 });
 
 /** @throws GatewayError OVERLOADED */
-async function openStream(dependencies: StreamDependencies, first: FirstRead): Promise<ResponseStream> {
+function openStream(
+  dependencies: StreamDependencies,
+  { request, signal, next, shown }: Omit<FirstRead, 'response'>,
+  firstEvent: string,
+): ResponseStream {
   const { statuses, openListeners, settings } = dependencies;
-  const { request, response, signal, next, shown } = first;
-  const firstEvent = await eventOf(request, response, shown);
-  if (shown.finality === 'final') return oneEvent(firstEvent);
   const { tenantId } = statuses.keyOf(request);
   const wakeUp = createWakeUp();
   const close = openListeners.open(tenantId, 'stream', settings.maxWaiting, () => wakeUp.end('drained'));
@@ -159,7 +163,7 @@ async function sendChanges(
       if (!response) continue; // the poller notifies again
       if (response.status !== 200) return 'refused';
       const current = await statuses.shownBy(request, response);
-      if (current.hash === listener.known.hash) continue;
+      if (current.code === undefined || current.hash === listener.known.hash) continue;
       listener.known = current;
       sink.write(await eventOf(request, response, current));
       if (current.finality === 'final') return 'final';

@@ -200,6 +200,35 @@ describe('a status read that prefers text/event-stream', () => {
     assert.equal(await stream.next(), undefined);
   });
 
+  test('ends after its first event if the configuration is reloaded during the first read', async (t) => {
+    const release = Promise.withResolvers<void>();
+    const bank = await startStubBank(t, async () => {
+      await release.promise;
+      return statusResponse('RCVD');
+    });
+    const sections = { environments: { sandbox: { baseUrl: bank.baseUrl } }, ...lazy };
+    const gateway = await startGateway(t, sections);
+    const opened = openStatusStream(gateway.url, path);
+    await until(20_000, 'the bank is asked', () => bank.requests.length > 0);
+    await gateway.reload(sections);
+    release.resolve();
+    const stream = await opened;
+    assert.equal((await stream.next())?.data.transactionStatus, 'RCVD');
+    assert.equal(await stream.next(), undefined);
+  });
+
+  test('has no event for a response without a status', async (t) => {
+    const { bank, gateway, respond } = await start(t);
+    const stream = await openStatusStream(gateway.url, path);
+    await stream.next();
+    const before = bank.requests.length;
+    respond({ headers: [['Content-Type', 'text/html']], body: '<html>Maintenance</html>' });
+    await until(20_000, 'the page is read', () => bank.requests.length > before + 2);
+    respond(statusResponse('ACTC'));
+    assert.equal((await stream.next())?.data.transactionStatus, 'ACTC');
+    stream.close();
+  });
+
   test('works over HTTP/1.0, where the end of the connection ends the stream', async (t) => {
     const { gateway, respond } = await start(t);
     respond(statusResponse('RJCT'));
