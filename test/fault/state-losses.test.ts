@@ -49,7 +49,8 @@ function assertPaidOnce(report: LossReport): void {
   assert.deepEqual(report.paidTwice, []);
   assert.deepEqual(report.forbiddenAnswers, {});
   assert.equal(report.executedWhileMissing, 0);
-  for (const text of report.refusalTexts) assert.match(text, /"text":"[^"]*\b(state|Redis|registration of this instance)\b/);
+  for (const text of report.refusalTexts)
+    assert.match(text, /"text":"[^"]*\b(state|Redis|registration of this instance)\b/);
   for (const ofInstance of report.reports) assert.equal(ofInstance.at(-1)?.status, 'ok');
 }
 
