@@ -10,12 +10,13 @@ const axeCore = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min
 /**
  * @returns the violations of all rules of axe-core, best practices included, each with the first elements.
  *   The DevTools protocol runs the script: the content security policy of the page forbids every other way.
+ * @param selector of the element to check; the whole page takes several times as long as a dialog
  */
-export async function axeViolations(page: Page): Promise<readonly string[]> {
+export async function axeViolations(page: Page, selector = 'html'): Promise<readonly string[]> {
   const session = await page.context().newCDPSession(page);
   await session.send('Runtime.evaluate', { expression: axeCore });
   const evaluation = session.send('Runtime.evaluate', {
-    expression: `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations.map(({ id, help, nodes }) =>
+    expression: `axe.run(${JSON.stringify(selector)}, { resultTypes: ['violations'] }).then(({ violations }) => violations.map(({ id, help, nodes }) =>
       id + ': ' + help + ': ' + nodes.slice(0, 3).map(({ html }) => html.slice(0, 160)).join(' ')))`,
     awaitPromise: true,
     returnByValue: true,
