@@ -1,6 +1,7 @@
 /** The lifetime of what tests start: one test, or all tests of a file. */
 
 import { after } from 'node:test';
+import { isMainThread } from 'node:worker_threads';
 
 /** A scope with hooks at its end; the context of every test is one. */
 export interface TestScope {
@@ -36,7 +37,8 @@ export function endWith(scope: TestScope, end: () => unknown): void {
   });
 }
 
-// Node does not run the hooks of a `describe` of which a filter (`--test-name-pattern`) has removed all tests.
-after(async () => {
-  for (const endScope of openScopes) await endScope();
-});
+// Node does not run the hooks of a `describe` of which a filter (`--test-name-pattern`) has removed all tests. A thread has no tests.
+if (isMainThread)
+  after(async () => {
+    for (const endScope of openScopes) await endScope();
+  });
