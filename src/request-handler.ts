@@ -21,9 +21,9 @@ import {
   IdentityContradiction,
 } from './identities/configured-identities.ts';
 import { identitySettingsOf } from './identities/identity-settings.ts';
-import { pollIntervalMs } from './notifications/poll-schedule.ts';
 import { pollHeadersOf } from './notifications/poll-target.ts';
 import type { PollPipeline } from './notifications/status-reads.ts';
+import { subscriptionIntervalMs } from './notifications/subscription-schedule.ts';
 import { createWebhookConfig, type WebhookConfig } from './notifications/webhook-config.ts';
 import { createPipeline, createPollPipeline, type PipelineDependencies } from './pipeline.ts';
 import { headerValue } from './pis/headers.ts';
@@ -147,6 +147,7 @@ function createRequestHandler(
       ...services.notifications,
       statuses: statusCache.statuses,
       settings: config.notifications,
+      signs: (environment) => environments.get(environment)?.signing !== undefined,
       metrics: telemetry.metrics,
     },
     webhooks: {
@@ -162,7 +163,10 @@ function createRequestHandler(
         const isReadable = webhooks.statusReadOf({ ...operation, paymentId }) !== undefined;
         return isReadable && (!isSigned || environments.get(environment.name)?.signing !== undefined);
       },
-      firstPollMs: () => pollIntervalMs(webhooks.schedule, 'pending', 0) ?? 0,
+      canReadAuthorisations: ({ operation }, paymentId, type) =>
+        webhooks.authorisationReadOf({ ...operation, paymentId }, { type, id: paymentId }) !== undefined,
+      isFull: services.webhooks.limit.isReached,
+      firstReadMs: (subscription) => subscriptionIntervalMs(webhooks.schedule, subscription, Date.now()),
       keepForMs: webhooks.keepForMs,
       log: telemetry.log,
     },

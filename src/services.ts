@@ -146,10 +146,12 @@ export function createServices(
   const webhooks = createWebhooks({
     ...notifications,
     schedules,
+    keyValues: state.keyValues,
     events: statusCache.events,
     paymentKeyOf,
     log,
     metrics,
+    now: statusCache.now,
   });
 
   const requestRecords = createRequestRecords({

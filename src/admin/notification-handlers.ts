@@ -45,6 +45,8 @@ function viewSubscription({ since, until, status, message, failedReads, ...view 
 const viewMessage = ({ id, why, since, deadSince, ...view }: NonNullable<ListedSubscription['message']>) => ({
   ...view,
   webhookId: id,
+  authorisationId: view.authorisationId ?? null,
+  scaStatus: view.scaStatus ?? null,
   since: isoTime(since),
   why: why ?? null,
   deadSince: deadSince === undefined ? null : isoTime(deadSince),

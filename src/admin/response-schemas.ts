@@ -6,6 +6,7 @@
 
 import { z } from 'zod';
 import { subscriptionStates } from '../notifications/manage-subscriptions.ts';
+import { notificationContents } from '../notifications/notification-content.ts';
 import { lanes } from '../pis/operations.ts';
 import { timelineKinds } from '../telemetry/timeline.ts';
 
@@ -50,7 +51,7 @@ export const notifications = listOf(
     paymentProduct: z.string(),
     paymentId: z.string(),
     url: z.string(),
-    content: z.enum(['PROCESS', 'LAST']),
+    content: z.enum(notificationContents),
     since: dateTime,
     until: dateTime.describe('When the subscription ends, whatever the status.'),
     sequence: z.int().describe('The number of its last message.'),
@@ -61,6 +62,8 @@ export const notifications = listOf(
         sequence: z.int(),
         transactionStatus: z.string(),
         final: z.boolean(),
+        authorisationId: z.string().nullable(),
+        scaStatus: z.string().nullable(),
         since: dateTime,
         failedAttempts: z.int(),
         why: z.string().nullable().describe('Why the last attempt failed.'),

@@ -3,7 +3,7 @@
  *
  * Each of them first gets a 200 for its own cache key, like any other read. A wait then uses no permit and no slot: the poller
  * reads the status for all that wait. When the status has changed, each wait reads it again with its own credentials, from the
- * cache or in a flight shared with equal reads.
+ * cache or in a flight shared with equal reads, which needs one permit of the polls.
  */
 
 import type { NotificationSettings } from '../config/schema.ts';
@@ -12,13 +12,13 @@ import { type HeaderField, withoutFields } from '../pis/headers.ts';
 import type { PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { WaitOutcome } from '../request/request-events.ts';
 import type { Handler, Stage } from '../request/stage.ts';
-import type { Statuses } from '../request/statuses.ts';
 import { hasKnownTag, notModified } from './conditional-response.ts';
-import { type FirstRead, listenToStatus } from './listen-to-status.ts';
+import { type FirstRead, laterReadsOf, listenToStatus } from './listen-to-status.ts';
 import { type ListeningRead, listeningReadIn } from './listening-request.ts';
 import type { StatusListener } from './poller.ts';
 import { readAgain } from './read-again.ts';
 import { type StreamDependencies, streamStatus } from './stream-status.ts';
+import { isCovered } from './tpp-signature.ts';
 import { createWakeUp, type WakeUp } from './wake-up.ts';
 
 export interface AwaitStatusDependencies extends StreamDependencies {
@@ -32,8 +32,8 @@ export function awaitStatus(dependencies: AwaitStatusDependencies): Stage<Routed
   return (request, next) => {
     if (!request.mayListen) return next(request);
     if (request.wantsEvents) return streamStatus(dependencies, request, next);
-    const read = listeningReadIn(request.headers, settings.maxWait, statuses);
-    if (!read) return next(request);
+    const read = listeningReadIn(request.headers, settings.maxWait, laterReadsOf(dependencies, request));
+    if (!read || isCovered(request.headers, answeredFields)) return next(request);
     request.headers = read.headers;
     if (read.waitMs > 0) return wait(dependencies, request, next, read);
     return next(request).then((response) =>
@@ -42,23 +42,35 @@ export function awaitStatus(dependencies: AwaitStatusDependencies): Stage<Routed
   };
 }
 
+/** The fields that the gateway answers, and does not forward. */
+const answeredFields: ReadonlySet<string> = new Set(['if-none-match', 'prefer']);
+
+/** @throws GatewayError OVERLOADED before the bank is asked */
 async function wait(
   dependencies: AwaitStatusDependencies,
   request: RoutedRequest,
   next: Handler<RoutedRequest>,
   { tags, waitMs }: ListeningRead,
 ): Promise<PisResponse> {
+  const { statuses, openListeners, settings } = dependencies;
   const { signal } = request; // the status cache removes it
-  const first = await next(request);
-  if (first.status !== 200) return first;
-  const shown = await dependencies.statuses.shownBy(request, first);
-  if (shown.code === undefined) return first; // without a status, there is no change to wait for
-  const isAnswered = (tags && !hasKnownTag(first, tags)) || shown.finality === 'final';
-  const response = isAnswered
-    ? first
-    : await waitForChange(dependencies, { request, signal, next, response: first, shown, tags }, waitMs);
-  if (response.status !== 200) return response;
-  return preferenceApplied(hasKnownTag(response, tags) ? notModified(response) : response, waitMs);
+  const wakeUp = createWakeUp();
+  const { tenantId } = statuses.keyOf(request);
+  const slot = openListeners.open(tenantId, 'wait', settings.maxWaiting, () => wakeUp.end('drained'));
+  try {
+    const first = await next(request);
+    if (first.status !== 200) return first;
+    const shown = await statuses.shownBy(request, first);
+    if (shown.code === undefined) return first; // without a status, there is no change to wait for
+    const isAnswered = (tags && !hasKnownTag(first, tags)) || shown.finality === 'final';
+    const read = { request, signal, next, response: first, shown, tags };
+    if (!isAnswered) slot.listen();
+    const response = isAnswered ? first : await waitForChange(dependencies, read, wakeUp, waitMs);
+    if (response.status !== 200) return response;
+    return preferenceApplied(hasKnownTag(response, tags) ? notModified(response) : response, waitMs);
+  } finally {
+    slot.close();
+  }
 }
 
 /** A read that waits until its status is another one than those that the TPP has. */
@@ -71,20 +83,17 @@ interface WaitingRead extends FirstRead {
 async function waitForChange(
   dependencies: AwaitStatusDependencies,
   first: WaitingRead,
+  wakeUp: WakeUp,
   waitMs: number,
 ): Promise<PisResponse> {
-  const { statuses, openListeners, settings } = dependencies;
   const { request } = first;
-  if (openListeners.isDraining()) return first.response;
-  const wakeUp = createWakeUp();
-  const { tenantId } = statuses.keyOf(request);
-  const close = openListeners.open(tenantId, 'wait', settings.maxWaiting, () => wakeUp.end('drained'));
+  if (dependencies.openListeners.isDraining()) return first.response;
   const leftMs = request.arrivedAtMs + waitMs - performance.now();
   const timer = setTimeout(() => wakeUp.end('unchanged'), Math.max(0, Math.ceil(leftMs)));
   const { listener, stop } = listenToStatus(dependencies, first, wakeUp);
   const startedAtMs = performance.now();
   try {
-    const { outcome, response, readingMs } = await untilChange(statuses, first, listener, wakeUp);
+    const { outcome, response, readingMs } = await untilChange(dependencies, first, listener, wakeUp);
     const waitedMs = performance.now() - startedAtMs - readingMs;
     request.waitedMs = waitedMs;
     request.recordEvent?.({ what: 'wait', outcome, waitedMs });
@@ -92,7 +101,6 @@ async function waitForChange(
   } finally {
     clearTimeout(timer);
     stop();
-    close();
   }
 }
 
@@ -105,11 +113,12 @@ interface EndedWait {
 
 /** Reads the status each time it may have changed, until it has or the wait ends. */
 async function untilChange(
-  statuses: Statuses,
+  dependencies: AwaitStatusDependencies,
   { request, next, response: first, tags }: WaitingRead,
   listener: StatusListener,
   wakeUp: WakeUp,
 ): Promise<EndedWait> {
+  const { statuses } = dependencies;
   const { paymentKey } = statuses.keyOf(request);
   /** Shows the status that the listener knows. */
   let latest = { response: first, atMs: request.arrivedAtMs };
@@ -121,7 +130,7 @@ async function untilChange(
     // No read after the end, unless a TPP may have received another status: that costs no request to the bank.
     const isRead = !isOver || !(await statuses.isCurrent(paymentKey, listener.known.hash));
     const readAtMs = performance.now();
-    const response = isRead ? await readAgain(request, next) : undefined;
+    const response = isRead ? await readAgain(dependencies, request, next) : undefined;
     readingMs += performance.now() - readAtMs;
     if (response && response.status !== 200) return { outcome: 'refused', response, readingMs };
     const current = response && (await statuses.shownBy(request, response));

@@ -5,17 +5,19 @@ import type { StatusEvents } from '../request/statuses.ts';
 import type { State } from '../state/ports.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { createOpenListeners, type OpenListeners } from './open-listeners.ts';
+import { createReadPace, type ReadPace } from './pace-reads.ts';
 import { createPollBudget, type PollBudget } from './poll-budget.ts';
 import { createPoller, type Poller } from './poller.ts';
-import { createStatusReads, type StatusReads } from './status-reads.ts';
+import { createStatusReads, type ResourceReads, type StatusReads } from './status-reads.ts';
 
 export interface NotificationServices {
   readonly openListeners: OpenListeners;
   readonly poller: Poller;
-  readonly reads: StatusReads;
+  readonly reads: StatusReads & ResourceReads;
   /** Counts the events of reads that are no requests of a TPP. */
   readonly onReadEvent: (event: RequestEvent, environment: string) => void;
   readonly budget: PollBudget;
+  readonly readPace: ReadPace;
 }
 
 interface NotificationDependencies {
@@ -56,7 +58,7 @@ export function createNotifications({
     budget.overdue().map(({ environment, count }) => ({ labels: { environment }, value: count })),
   );
   const poller = createPoller({ keyValues, events, reads, budget, metrics, now });
-  return { openListeners, reads, budget, poller, onReadEvent };
+  return { openListeners, reads, budget, poller, onReadEvent, readPace: createReadPace(budget) };
 }
 
 /** A poll is no request of a TPP, but its call to the bank counts as any other. */

@@ -1,6 +1,7 @@
 /** The parts of webhooks that outlive a reload of the configuration. */
 
 import type { StatusEvents } from '../request/statuses.ts';
+import type { KeyValues } from '../state/ports.ts';
 import type { Schedules } from '../state/schedules.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
@@ -12,11 +13,13 @@ import {
   type NamedIdentity,
 } from './manage-subscriptions.ts';
 import type { PollBudget } from './poll-budget.ts';
-import { pollIntervalMs, retryIntervalMs } from './poll-schedule.ts';
-import { createSubscriptionPolls, type StatusRead } from './poll-subscriptions.ts';
+import { createSubscriptionPolls } from './poll-subscriptions.ts';
 import { createQueueWorker } from './queue-worker.ts';
-import type { StatusReads } from './status-reads.ts';
-import type { Subscription } from './subscription.ts';
+import { createSubscriptionReader, type ReadableSubscription } from './read-subscription.ts';
+import type { ResourceReads, StatusReads } from './status-reads.ts';
+import { isOver, type Subscription } from './subscription.ts';
+import { createSubscriptionLimit, type SubscriptionLimit } from './subscription-limit.ts';
+import { subscriptionIntervalMs } from './subscription-schedule.ts';
 import {
   createSubscriptionStore,
   queueNames,
@@ -31,6 +34,7 @@ export interface Webhooks {
   current: WebhookConfig | undefined;
   readonly store: SubscriptionStore;
   readonly manage: ManageSubscriptions;
+  readonly limit: SubscriptionLimit;
   /** Starts the work that is due. To be called every second. */
   run(): void;
   /** Ends the work in progress; other instances continue it at once. */
@@ -40,13 +44,16 @@ export interface Webhooks {
 interface WebhooksDependencies {
   /** Encrypted, if a key is configured. */
   readonly schedules: Schedules;
+  readonly keyValues: KeyValues;
   readonly events: StatusEvents;
-  readonly reads: StatusReads;
+  readonly reads: StatusReads & ResourceReads;
   readonly budget: PollBudget;
   /** The key of a payment in the shared state. */
   readonly paymentKeyOf: (environmentId: string, paymentId: string) => string;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** The clock of the status cache. */
+  readonly now: () => number;
 }
 
 /** How often the queues are searched while no client may have webhooks: for subscriptions of former settings. Runs. */
@@ -57,12 +64,14 @@ const runsPerCount = 15;
 
 export function createWebhooks({
   schedules,
+  keyValues,
   events,
   reads,
   budget,
   paymentKeyOf,
   log,
   metrics,
+  now,
 }: WebhooksDependencies): Webhooks {
   const store = createSubscriptionStore(schedules);
   const onBug = (thrown: unknown) =>
@@ -103,22 +112,19 @@ export function createWebhooks({
   const environmentNameOf = ({ environment }: Subscription) =>
     webhooks.current?.identities()?.environmentWith(environment);
 
-  async function read(subscription: Subscription): Promise<StatusRead> {
+  function readableOf(subscription: Subscription): ReadableSubscription | undefined {
     const client = clientOf(subscription);
     const operation = webhooks.current?.statusReadOf(subscription);
     const environment = environmentNameOf(subscription);
-    if (!client || !operation || environment === undefined) return { kind: 'refused' };
-    const { tenant: tenantId, headers } = subscription;
-    const result = await reads.read({ tenantId, paymentKey: '', client, operation, environment, headers });
-    if (result.kind === 'status') return { kind: 'status', ...result.shown };
-    return result.kind === 'refused' ? result : { kind: 'failed' };
+    if (!client || !operation || environment === undefined) return undefined;
+    const { tenant: tenantId, environment: environmentId, paymentId } = subscription;
+    const payment = { tenantId, paymentKey: paymentKeyOf(environmentId, paymentId) };
+    return { client, operation, environment, payment };
   }
 
-  function intervalMs({ status, failedReads = 0 }: Subscription, nowMs: number): number | undefined {
+  function intervalMs(subscription: Subscription, atMs: number): number | undefined {
     const schedule = webhooks.current?.schedule;
-    if (!schedule) return retryWithoutConfigMs;
-    if (failedReads > 0) return retryIntervalMs(schedule.maxInterval, failedReads);
-    return pollIntervalMs(schedule, status?.finality ?? 'pending', nowMs - (status?.since ?? nowMs));
+    return schedule ? subscriptionIntervalMs(schedule, subscription, atMs) : retryWithoutConfigMs;
   }
 
   const deliveries = createDeliveries({
@@ -149,16 +155,19 @@ export function createWebhooks({
     owners: () =>
       tenantIds().flatMap((tenant) => environments().map(({ id: environment }) => ({ tenant, environment }))),
     isAllowed: (subscription) => clientOf(subscription) !== undefined,
-    takePermit(subscription, signal) {
-      const environment = environmentNameOf(subscription);
-      if (environment === undefined) return Promise.resolve(true); // no call follows
-      return budget.take(
-        { environment, tenantId: subscription.tenant, urgency: 'subscription' },
-        () => !signal.aborted,
-      );
-    },
-    read,
+    reader: createSubscriptionReader({
+      keyValues,
+      events,
+      reads,
+      budget,
+      metrics,
+      readableOf,
+      authorisationReadOf: (...authorisation) => webhooks.current?.authorisationReadOf(...authorisation),
+      intervalMs,
+      now,
+    }),
     intervalMs,
+    maxIntervalMs: () => webhooks.current?.schedule.maxInterval ?? 0,
     onMessage: () => void deliveries.run(),
     onBug,
   });
@@ -188,7 +197,7 @@ export function createWebhooks({
     if (!hasWebhooks(tenantId)) return;
     const key = subscriptionKeyOf(tenantId, paymentKey);
     const subscription = await store.read(key);
-    if (!subscription || subscription.suspended || subscription.status?.finality === 'final') return;
+    if (!subscription || subscription.suspended || isOver(subscription)) return;
     await schedules.reschedule(key, { queue: queueNames.poll(subscription), inMs: 0 });
     await polls.run();
   }
@@ -201,6 +210,12 @@ export function createWebhooks({
   const webhooks: Webhooks = {
     current: undefined,
     store,
+    limit: createSubscriptionLimit({
+      schedules,
+      environmentIds: () => environments().map(({ id }) => id),
+      max: () => webhooks.current?.maxSubscriptions ?? 0,
+      now,
+    }),
     manage: createManageSubscriptions({ schedules, store, tenants, environments, paymentKeyOf }),
     run() {
       const isCountDue = runs % runsPerCount === 0;

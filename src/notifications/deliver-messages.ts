@@ -10,6 +10,7 @@ import type { AttemptResult, PostWebhook } from './post-webhook.ts';
 import { createQueueWorker, type LeasedRecord, type QueueWorker } from './queue-worker.ts';
 import {
   afterAttempt,
+  hasUnreported,
   type Message,
   messageBody,
   parseSubscription,
@@ -155,10 +156,12 @@ export function createDeliveries(dependencies: DeliveryDependencies): QueueWorke
       return { subscription, due: [inQueue(undefined), ...removedFromQueues(attempted, queue)] };
     const hasFailed = result.kind === 'failed' && retryInMs !== undefined;
     const isDead = subscription.message?.deadSince !== undefined;
+    const isNextWaiting = !subscription.message && hasUnreported(subscription);
     return {
       subscription,
       due: [
         inQueue(retryInMs),
+        ...(isNextWaiting ? [{ queue: queueNames.poll(subscription), inMs: 0 }] : []),
         { queue: queueNames.endpoint(attempted), inMs: hasFailed ? 0 : undefined },
         { queue: queueNames.dead(attempted.tenant), inMs: isDead ? keepForMs : undefined },
       ],

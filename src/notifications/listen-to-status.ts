@@ -5,6 +5,7 @@ import type { Handler } from '../request/stage.ts';
 import type { ShownStatus, Statuses } from '../request/statuses.ts';
 import { pollTargetOf } from './poll-target.ts';
 import type { Poller, StatusListener } from './poller.ts';
+import { withoutSignature } from './tpp-signature.ts';
 import type { WakeUp } from './wake-up.ts';
 
 /** A status read whose response may be followed by another status. */
@@ -17,6 +18,24 @@ export interface FirstRead {
   readonly response: PisResponse;
   /** The status of `response`. */
   readonly shown: ShownStatus;
+}
+
+export interface LaterReadsDependencies {
+  readonly statuses: Pick<Statuses, 'cacheUseOf'>;
+  /** Whether the gateway signs the requests to this environment. */
+  readonly signs: (environment: string) => boolean;
+}
+
+/**
+ * How the reads that follow the first one use the cache. The gateway signs them itself, or they cannot be sent: the signature of the
+ * TPP belongs to the first one only.
+ */
+export function laterReadsOf(
+  { statuses, signs }: LaterReadsDependencies,
+  { environment }: RoutedRequest,
+): Pick<Statuses, 'cacheUseOf'> {
+  if (!signs(environment.name)) return statuses;
+  return { cacheUseOf: (headers) => statuses.cacheUseOf(withoutSignature(headers)) };
 }
 
 interface ListeningStatus {

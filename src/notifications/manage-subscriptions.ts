@@ -18,7 +18,8 @@ export const subscriptionStates = ['active', 'suspended', 'undelivered', 'dead']
 export type SubscriptionState = (typeof subscriptionStates)[number];
 
 /** Names in place of identities. Without credentials. */
-export interface ListedSubscription extends Omit<Subscription, 'v' | 'id' | 'headers' | 'suspended'> {
+export interface ListedSubscription
+  extends Omit<Subscription, 'v' | 'id' | 'headers' | 'suspended' | 'authorisations' | 'authorisedAt'> {
   readonly id: string;
   readonly state: SubscriptionState;
 }
@@ -66,7 +67,7 @@ export function createManageSubscriptions({
     named.find((one) => one.id === id)?.name ?? id;
 
   function view(key: string, subscription: Subscription): ListedSubscription {
-    const { v, id, headers, suspended, ...shown } = subscription;
+    const { v, id, headers, suspended, authorisations, authorisedAt, ...shown } = subscription;
     return {
       ...shown,
       id: key,

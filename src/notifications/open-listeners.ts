@@ -4,23 +4,28 @@ import { GatewayError } from '../request/errors.ts';
 
 export type ListenerKind = 'wait' | 'stream';
 
+export interface OpenListener {
+  /** To be called after the first read, when it begins to wait for a change. */
+  listen(): void;
+  close(): void;
+}
+
 export interface OpenListeners {
   /**
+   * To be called before the first read, so that the bank is not asked if there is no room.
+   *
    * @param maxPerTenant `notifications.maxWaiting`
    * @param end          called when the listener must end
-   * @returns closes the listener
    * @throws GatewayError OVERLOADED if too many are open
    */
-  open(tenantId: string, kind: ListenerKind, maxPerTenant: number, end: () => void): () => void;
+  open(tenantId: string, kind: ListenerKind, maxPerTenant: number, end: () => void): OpenListener;
   /** Whether listeners must end at once. */
   isDraining(): boolean;
   /** Ends all listeners. */
   drain(): void;
   /** Ends the streams at a reload: their clients may have another configuration when they connect again. */
   endStreams(): void;
-  /** How often `endStreams` was called: a stream whose first read began before a reload must not open after it. */
-  reloads(): number;
-  /** How many are open. */
+  /** How many wait for a change. */
   count(kind: ListenerKind): number;
 }
 
@@ -28,9 +33,9 @@ export interface OpenListeners {
 export function createOpenListeners(maxOpen: number): OpenListeners {
   // Listeners live long, so they may be in Maps and Sets (linked-list.ts).
   const ends = { wait: new Set<() => void>(), stream: new Set<() => void>() };
+  const listening = { wait: new Set<() => void>(), stream: new Set<() => void>() };
   const byTenant = new Map<string, number>();
   let draining = false;
-  let reloads = 0;
 
   return {
     open(tenantId, kind, maxPerTenant, onEnd) {
@@ -39,11 +44,15 @@ export function createOpenListeners(maxOpen: number): OpenListeners {
       byTenant.set(tenantId, ofTenant + 1);
       const end = () => onEnd(); // the same function may be opened twice
       ends[kind].add(end);
-      return () => {
-        if (!ends[kind].delete(end)) return;
-        const left = (byTenant.get(tenantId) ?? 1) - 1;
-        if (left === 0) byTenant.delete(tenantId);
-        else byTenant.set(tenantId, left);
+      return {
+        listen: () => void listening[kind].add(end),
+        close() {
+          if (!ends[kind].delete(end)) return;
+          listening[kind].delete(end);
+          const left = (byTenant.get(tenantId) ?? 1) - 1;
+          if (left === 0) byTenant.delete(tenantId);
+          else byTenant.set(tenantId, left);
+        },
       };
     },
     isDraining: () => draining,
@@ -51,12 +60,10 @@ export function createOpenListeners(maxOpen: number): OpenListeners {
       draining = true;
       for (const end of [...ends.wait, ...ends.stream]) end();
     },
-    reloads: () => reloads,
     endStreams() {
-      reloads += 1;
       for (const end of [...ends.stream]) end();
     },
-    count: (kind) => ends[kind].size,
+    count: (kind) => listening[kind].size,
   };
 }
 

@@ -15,6 +15,8 @@ export interface PollBudget {
    * @returns false if the poll must not be sent: it is not wanted any more, this instance is busy, or the shared state is unavailable
    */
   take(poll: DuePoll, isWanted: () => boolean): Promise<boolean>;
+  /** Passes a permit that was not used on to the next poll of the environment that waits. */
+  giveBack(environment: string): void;
   /** The polls that wait, by environment. */
   overdue(): readonly { readonly environment: string; readonly count: number }[];
 }
@@ -58,6 +60,8 @@ interface EnvironmentPolls {
   readonly queues: Readonly<Record<Urgency, PollQueue>>;
   size: number;
   isServing: boolean;
+  /** Permits that were given back. */
+  spare: number;
 }
 
 /** The shortest wait for the next permit: timers count whole milliseconds. */
@@ -70,7 +74,7 @@ export function createPollBudget({ buckets, perSecond, isBusy }: PollBudgetDepen
     const known = environments.get(environment);
     if (known) return known;
     const queues = { listener: createQueue(), subscription: createQueue() };
-    const polls = { queues, size: 0, isServing: false };
+    const polls = { queues, size: 0, isServing: false, spare: 0 };
     environments.set(environment, polls);
     return polls;
   }
@@ -79,16 +83,21 @@ export function createPollBudget({ buckets, perSecond, isBusy }: PollBudgetDepen
   async function serve(environment: string, polls: EnvironmentPolls): Promise<void> {
     polls.isServing = true;
     while (polls.size > 0) {
-      const isAvailable = await waitForPermit(environment);
+      const isAvailable = await waitForPermit(environment, polls);
       if (isAvailable && !isBusy()) dequeueWanted(polls)?.resolve(true);
       else for (let poll = dequeue(polls); poll; poll = dequeue(polls)) poll.resolve(false);
     }
+    polls.spare = 0;
     polls.isServing = false;
   }
 
   /** @returns false if the shared state is unavailable */
-  async function waitForPermit(environment: string): Promise<boolean> {
+  async function waitForPermit(environment: string, polls: EnvironmentPolls): Promise<boolean> {
     for (;;) {
+      if (polls.spare > 0) {
+        polls.spare -= 1;
+        return true;
+      }
       try {
         const { taken, nextPermitMs } = await buckets.take(bucketOf(environment), rateOf(environment));
         if (taken) return true;
@@ -114,6 +123,10 @@ export function createPollBudget({ buckets, perSecond, isBusy }: PollBudgetDepen
       polls.size += 1;
       if (!polls.isServing) void serve(environment, polls);
       return promise;
+    },
+    giveBack(environment) {
+      const polls = environments.get(environment);
+      if (polls && polls.size > 0) polls.spare += 1;
     },
     overdue: () => Array.from(environments, ([environment, { size }]) => ({ environment, count: size })),
   };

@@ -1,28 +1,25 @@
-/** Reads the statuses of subscribed payments when they are due, and makes a message of each change. */
+/** Reads the statuses of subscribed payments and their authorisations when they are due, and makes messages of the changes. */
 
 import { randomUUID } from 'node:crypto';
-import type { Finality } from '../pis/transaction-status.ts';
 import type { DueChange, Schedules } from '../state/schedules.ts';
+import type { AuthorisationRead } from './authorisations.ts';
+import { paymentContentOf } from './notification-content.ts';
 import { createQueueWorker, type LeasedRecord, type QueueWorker } from './queue-worker.ts';
-import { parseSubscription, type Subscription, withStatus } from './subscription.ts';
+import type { StatusRead, SubscriptionReader } from './read-subscription.ts';
+import {
+  isOver,
+  parseSubscription,
+  runningAuthorisations,
+  type Subscription,
+  settledForMs,
+  withReads,
+} from './subscription.ts';
 import {
   queueNames,
   removedFromQueues,
   type SubscriptionChange,
   type SubscriptionStore,
 } from './subscription-store.ts';
-
-/** The result of reading a status for a subscription. */
-export type StatusRead =
-  | {
-      readonly kind: 'status';
-      readonly hash: string;
-      readonly code: string | undefined;
-      readonly finality: Finality;
-    }
-  /** The bank or the gateway does not accept the credentials for this payment. */
-  | { readonly kind: 'refused' }
-  | { readonly kind: 'failed' };
 
 export interface PollDependencies {
   readonly schedules: Schedules;
@@ -31,14 +28,29 @@ export interface PollDependencies {
   readonly owners: () => readonly Pick<Subscription, 'tenant' | 'environment'>[];
   /** Whether the settings of this instance allow it. Those of another instance may be newer or older. */
   readonly isAllowed: (subscription: Subscription) => boolean;
-  /** Waits until the environment may be asked. @returns `false` if the read is to be dropped */
-  readonly takePermit: (subscription: Subscription, signal: AbortSignal) => Promise<boolean>;
-  readonly read: (subscription: Subscription) => Promise<StatusRead>;
-  /** From one read to the next; `undefined` if the status does not change any more. Milliseconds. */
+  readonly reader: SubscriptionReader;
+  /** From one read to the next; `undefined` if nothing is to be read any more. Milliseconds. */
   readonly intervalMs: (subscription: Subscription, nowMs: number) => number | undefined;
+  /** `notifications.maxInterval`, which limits how long the bank can ask to wait. Milliseconds. */
+  readonly maxIntervalMs: () => number;
   /** Called when a message is stored, which is due. */
   readonly onMessage: () => void;
   readonly onBug: (thrown: unknown) => void;
+}
+
+/** What one turn of a subscription has read. */
+interface Turn {
+  /** `undefined` if it was not to be read. */
+  readonly status: StatusRead | undefined;
+  /** Those that have changed. */
+  readonly authorisations: readonly AuthorisationRead[];
+}
+
+/** How long a settled status must have lasted to be the last one: see `withReads`. Milliseconds. */
+function lastAfterMs(status: StatusRead | undefined): number {
+  if (status?.kind === 'refused') return 0; // it cannot be read any more
+  const isConfirmed = status?.kind === 'status' || status?.kind === 'known';
+  return isConfirmed ? settledForMs : Number.POSITIVE_INFINITY;
 }
 
 /** Resolves when the signal aborts: the read continues, but nobody waits for it. */
@@ -62,9 +74,9 @@ export function createSubscriptionPolls({
   store,
   owners,
   isAllowed,
-  takePermit,
-  read,
+  reader: { readStatus, readAuthorisation },
   intervalMs,
+  maxIntervalMs,
   onMessage,
   onBug,
 }: PollDependencies): QueueWorker {
@@ -76,11 +88,41 @@ export function createSubscriptionPolls({
     if (leftMs <= 0) return end(leased);
     if (!isAllowed(subscription)) return moveTo(leased, otherInstanceMs);
     if (subscription.suspended) return moveTo(leased, leftMs);
-    if (subscription.status?.finality === 'final') return moveTo(leased, undefined);
-    if (!(await takePermit(subscription, leased.signal))) return moveTo(leased, droppedDelayMs);
-    const result = await Promise.race([read(subscription), interruptionOf(leased.signal)]);
+    if (isOver(subscription)) return moveTo(leased, undefined);
+    const turn = await Promise.race([readAll(subscription, leased.signal), interruptionOf(leased.signal)]);
     if (leased.isLost()) return;
-    return result ? record(leased, result) : moveTo(leased, 0);
+    if (!turn) return moveTo(leased, 0);
+    const { status, authorisations } = turn;
+    const known = { messageId: '', nowMs: Date.now(), lastAfterMs: lastAfterMs(status) };
+    const isUnchanged = authorisations.length === 0 && withReads(subscription, {}, known) === subscription;
+    if (isUnchanged && status?.kind === 'dropped') return moveTo(leased, droppedDelayMs);
+    if (isUnchanged && status?.kind === 'known' && !subscription.failedReads)
+      return moveTo(leased, status.dueInMs);
+    return record(leased, turn);
+  }
+
+  /**
+   * Reads the authorisations that run, and then the status: a message about an authorisation contains a status that is not older. If
+   * the TPP wants to know of authorisations only, the status is read when one has changed.
+   */
+  async function readAll(subscription: Subscription, signal: AbortSignal): Promise<Turn> {
+    const authorisations: AuthorisationRead[] = [];
+    let isRefused = false;
+    let failure: StatusRead | undefined;
+    for (const authorisation of runningAuthorisations(subscription)) {
+      const result = await readAuthorisation(subscription, authorisation, signal);
+      const { type, id, scaStatus } = authorisation;
+      isRefused ||= result.kind === 'refused';
+      if (result.kind === 'dropped' || result.kind === 'failed') failure = result;
+      if (result.kind === 'dropped') break;
+      if (result.kind === 'failed' || result.kind === 'refused') continue;
+      if (result.kind !== 'status' || result.scaStatus !== scaStatus)
+        authorisations.push({ type, ...(id !== undefined && { id }), result });
+    }
+    const isStatusWanted =
+      paymentContentOf(subscription.content) !== undefined || authorisations.length > 0 || isRefused;
+    const status = isStatusWanted ? await readStatus(subscription, signal) : failure;
+    return { status, authorisations };
   }
 
   const moveTo = ({ queue, key, lease }: LeasedRecord, inMs: number | undefined) =>
@@ -93,18 +135,24 @@ export function createSubscriptionPolls({
       (current) => {
         const leavesQueue: DueChange = { queue: leased.queue, inMs: undefined, lease: leased.lease() };
         if (!current || current.message) return { subscription: current, due: [leavesQueue] };
+        const last = withReads(current, {}, { messageId: randomUUID(), nowMs: Date.now(), lastAfterMs: 0 });
+        if (last.message)
+          return {
+            subscription: last,
+            due: [leavesQueue, { queue: queueNames.delivery(last.tenant), inMs: 0 }],
+          };
         return { subscription: undefined, due: [leavesQueue, ...removedFromQueues(current, leased.queue)] };
       },
       leased.record,
     );
 
-  async function record(leased: LeasedRecord, result: StatusRead): Promise<void> {
+  async function record(leased: LeasedRecord, turn: Turn): Promise<void> {
     const messageId = randomUUID();
     let stored: Subscription | undefined;
     await store.change(
       leased.key,
       (current) => {
-        const change = current && changeAfter(leased, current, result, messageId);
+        const change = current && changeAfter(leased, current, turn, messageId);
         stored = change?.subscription;
         return (
           change ?? {
@@ -119,42 +167,56 @@ export function createSubscriptionPolls({
   }
 
   function changeAfter(
-    { queue, lease }: LeasedRecord,
+    leased: LeasedRecord,
     current: Subscription,
-    result: StatusRead,
+    { status, authorisations }: Turn,
     messageId: string,
   ): SubscriptionChange {
+    const { queue, lease } = leased;
     const nowMs = Date.now();
-    const { failedReads, ...rest } = current;
-    switch (result.kind) {
-      case 'refused':
-        return {
-          subscription: { ...rest, suspended: true },
-          due: [{ queue, inMs: Math.max(0, current.until - nowMs), lease: lease() }],
-        };
-      case 'failed': {
-        const failed = { ...rest, failedReads: (failedReads ?? 0) + 1 };
-        return { subscription: failed, due: [{ queue, inMs: intervalMs(failed, nowMs), lease: lease() }] };
-      }
-      case 'status': {
-        const subscription = withStatus(rest, result, { messageId, nowMs });
-        const delivery: DueChange = { queue: queueNames.delivery(current.tenant), inMs: 0 };
-        const hasMessage = subscription.message?.id === messageId;
-        const isOver = subscription.status?.finality === 'final' && !subscription.message;
-        if (isOver)
-          return {
-            subscription: undefined,
-            due: [{ queue, inMs: undefined, lease: lease() }, ...removedFromQueues(current, queue)],
-          };
-        return {
-          subscription,
-          due: [
-            { queue, inMs: intervalMs(subscription, nowMs), lease: lease() },
-            ...(hasMessage ? [delivery, { queue: queueNames.dead(current.tenant), inMs: undefined }] : []),
-          ],
-        };
-      }
-    }
+    const leftMs = Math.max(0, current.until - nowMs);
+    const { failedReads = 0, ...rest } = current;
+    const read = withReads(
+      rest,
+      { status: status?.kind === 'status' ? status : undefined, authorisations },
+      { messageId, nowMs, lastAfterMs: lastAfterMs(status) },
+    );
+    const subscription = {
+      ...read,
+      ...(status?.kind === 'refused' && { suspended: true as const }),
+      ...(status?.kind === 'failed' && { failedReads: failedReads + 1 }),
+      ...(status?.kind === 'dropped' && failedReads > 0 && { failedReads }),
+    };
+    if (isOver(subscription) && !subscription.message)
+      return {
+        subscription: undefined,
+        due: [{ queue, inMs: undefined, lease: lease() }, ...removedFromQueues(current, queue)],
+      };
+    const hasMessage = subscription.message?.id === messageId;
+    const delivery: DueChange = { queue: queueNames.delivery(current.tenant), inMs: 0 };
+    return {
+      subscription,
+      due: [
+        { queue, inMs: nextReadMs(subscription, status, nowMs, leftMs), lease: lease() },
+        ...(hasMessage ? [delivery, { queue: queueNames.dead(current.tenant), inMs: undefined }] : []),
+      ],
+    };
+  }
+
+  /** @param leftMs until the subscription ends @returns `undefined` if nothing is read any more. Milliseconds */
+  function nextReadMs(
+    subscription: Subscription,
+    status: StatusRead | undefined,
+    nowMs: number,
+    leftMs: number,
+  ): number | undefined {
+    if (isOver(subscription)) return undefined;
+    if (status?.kind === 'refused') return leftMs;
+    const intervalOrEndMs = Math.min(intervalMs(subscription, nowMs) ?? leftMs, leftMs);
+    if (status?.kind === 'dropped') return Math.min(droppedDelayMs, intervalOrEndMs);
+    if (status?.kind === 'known') return Math.min(status.dueInMs, intervalOrEndMs);
+    if (status?.kind !== 'failed') return intervalOrEndMs;
+    return Math.max(intervalOrEndMs, Math.min(status.retryAfterMs ?? 0, maxIntervalMs()));
   }
 
   return createQueueWorker({

@@ -58,8 +58,16 @@ export const haveSameCredentials = (one: PollTarget, other: PollTarget): boolean
 /** Until stage 4 sets the deadline of the environment. Milliseconds. */
 const firstDeadlineMs = 60_000;
 
-/** The request of one poll, with a new X-Request-ID. */
-export function pollRequest(target: PollTarget, recordEvent: RecordEvent): PisRequest {
+/**
+ * The request of one poll, with a new X-Request-ID.
+ *
+ * @param maxCachedAgeMs an older cached status does not answer it
+ */
+export function pollRequest(
+  target: PollTarget,
+  recordEvent: RecordEvent,
+  maxCachedAgeMs: number | undefined,
+): PisRequest {
   const { operation, client, environment, headers } = target;
   const arrivedAtMs = performance.now();
   const requestId = randomUUID();
@@ -73,5 +81,6 @@ export function pollRequest(target: PollTarget, recordEvent: RecordEvent): PisRe
     arrivedAtMs,
     deadlineAtMs: arrivedAtMs + firstDeadlineMs,
     recordEvent,
+    maxCachedAgeMs,
   };
 }

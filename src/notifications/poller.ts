@@ -6,13 +6,20 @@
  * it was read last. While the shared state is unavailable, nothing is polled.
  */
 
+import type { Finality } from '../pis/transaction-status.ts';
 import { createLinkedList, type LinkedList } from '../request/linked-list.ts';
 import type { PaymentOfTenant, RecordedStatus, ShownStatus, StatusEvents } from '../request/statuses.ts';
 import type { KeyValues } from '../state/ports.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { PollBudget, Urgency } from './poll-budget.ts';
-import { takePollLease } from './poll-lease.ts';
-import { pollIntervalMs, retryIntervalMs, type ScheduleSettings } from './poll-schedule.ts';
+import { keptMsOf, maxKeptAfterFailureMs, pollLeaseName, takePollLease } from './poll-lease.ts';
+import {
+  isInstantProduct,
+  type PolledStatus,
+  pollIntervalMs,
+  retryIntervalMs,
+  type ScheduleSettings,
+} from './poll-schedule.ts';
 import { haveSameCredentials, type PollTarget } from './poll-target.ts';
 import type { PollPipeline, PollResult, StatusReads } from './status-reads.ts';
 
@@ -38,7 +45,7 @@ interface PollerDependencies {
   readonly keyValues: KeyValues;
   readonly events: StatusEvents;
   readonly reads: StatusReads;
-  readonly budget: Pick<PollBudget, 'take'>;
+  readonly budget: Pick<PollBudget, 'take' | 'giveBack'>;
   readonly metrics: Pick<Metrics, 'increment'>;
   /** Milliseconds since 1970, by the clock of the status cache, which is never set back. */
   readonly now?: () => number;
@@ -46,17 +53,24 @@ interface PollerDependencies {
 
 /** A payment with listeners on this instance. */
 interface Watch extends PaymentOfTenant {
+  readonly isInstant: boolean;
   readonly listeners: LinkedList<StatusListener>;
   timer: NodeJS.Timeout | undefined;
   isChecking: boolean;
   /** Whether something has happened since the check began. */
   isOutdated: boolean;
+  /** Whether a poll waits for its permit, or for the bank. Checks continue. */
+  isPolling: boolean;
   /** The last poll of this instance. Milliseconds since 1970. */
   polledAtMs: number;
   /** In a row. */
   failures: number;
-  /** Whether the bank has not accepted the credentials of the last poll. */
+  /** How long the bank has asked to wait after the last failure. Milliseconds. */
+  retryAfterMs: number;
+  /** Whether the bank has not accepted the last poll. */
   isRefused: boolean;
+  /** Whether it has not accepted the credentials of any listener: nothing is polled until the TPP reads the status again. */
+  isSuspended: boolean;
   /** Those whose credentials the bank has not accepted: a poll uses other ones, if there are any. */
   refused: WeakSet<StatusListener>;
   /** When the last message about a change was passed on. Milliseconds since 1970. */
@@ -72,12 +86,10 @@ const retryMs = 1_000;
  * until it has passed: a bank whose servers contradict each other must not cause a read after each read. Milliseconds.
  */
 const afterChangeMs = 1_000;
-/** The lease is kept for this part of the interval: the clocks of the instances differ. */
-const keptShare = 0.9;
 /** The longest interval after a failure: when the bank works again, those that wait learn of it within this time. Milliseconds. */
 const maxRetryMs = 60_000;
-/** After a failure, which may concern only this instance, the lease is kept for no longer than this. Milliseconds. */
-const maxKeptAfterFailureMs = 5_000;
+/** After a longer wait for a permit, the poll may have become unnecessary. Milliseconds. */
+const longWaitMs = 50;
 /** A read that is later than now by more than this has the time of an instance whose clock is wrong. Milliseconds. */
 const maxClockSkewMs = 1_000;
 
@@ -133,46 +145,83 @@ export function createPoller({
     const recorded = await current?.statuses.recorded(watch.paymentKey);
     if (!current || !recorded) return retryMs;
     if (recorded.hash !== undefined) notify(watch, ({ known }) => known.hash !== recorded.hash);
+    if (watch.isPolling) return checkMs;
     const dueInMs = dueAtMs(current, watch, recorded) - now();
     if (dueInMs > 0) return Math.min(dueInMs, checkMs);
-    return poll(current, watch, recorded);
+    startPoll(current, watch, recorded);
+    return checkMs;
+  }
+
+  /** Does not wait for its end: a message about the payment, or a new listener, is checked at once. */
+  function startPoll(current: PollPipeline, watch: Watch, recorded: RecordedStatus): void {
+    watch.isPolling = true;
+    const end = (nextMs: number) => {
+      watch.isPolling = false;
+      if (watch.isChecking) watch.isOutdated = true;
+      else checkLater(watch, nextMs);
+    };
+    poll(current, watch, recorded).then(end, () => end(retryMs));
   }
 
   /** Milliseconds since 1970. */
   function dueAtMs({ schedule }: PollPipeline, watch: Watch, recorded: RecordedStatus): number {
     const storedAtMs = recorded.readAtMs > now() + maxClockSkewMs ? 0 : recorded.readAtMs;
     if (!watch.isRefused && storedAtMs > watch.polledAtMs) watch.failures = 0; // a TPP has read it since: the bank works
+    if (watch.isSuspended) return Number.POSITIVE_INFINITY;
     if (watch.failures > 0) {
       const longestMs = watch.isRefused ? schedule.maxInterval : Math.min(schedule.maxInterval, maxRetryMs);
-      return watch.polledAtMs + retryIntervalMs(longestMs, watch.failures);
+      const requestedMs = Math.min(schedule.maxInterval, watch.retryAfterMs);
+      return watch.polledAtMs + Math.max(requestedMs, retryIntervalMs(longestMs, watch.failures));
     }
     if (recorded.hash === undefined) return 0;
     const readAtMs = Math.max(storedAtMs, watch.polledAtMs);
-    const known = watch.listeners.find((listener) => listener.known.hash === recorded.hash)?.known;
-    const intervalMs = pollIntervalMs(schedule, known?.finality ?? 'pending', readAtMs - recorded.sinceMs);
+    const intervalMs = intervalMsOf(schedule, watch, recorded, readAtMs);
     return intervalMs === undefined ? Number.POSITIVE_INFINITY : readAtMs + intervalMs;
+  }
+
+  function intervalMsOf(
+    schedule: ScheduleSettings,
+    watch: Watch,
+    { hash, sinceMs }: RecordedStatus,
+    readAtMs: number,
+  ): number | undefined {
+    const known = watch.listeners.find((listener) => listener.known.hash === hash)?.known;
+    return pollIntervalMs(schedule, polledStatus(watch, known?.finality ?? 'pending', readAtMs - sinceMs));
   }
 
   /** @returns milliseconds until the next check */
   async function poll(
-    { schedule }: PollPipeline,
+    { schedule, statuses }: PollPipeline,
     watch: Watch,
-    { generation, hash, sinceMs }: RecordedStatus,
+    recorded: RecordedStatus,
   ): Promise<number> {
     const listener = mostUrgent(watch);
     if (!listener) return checkMs;
     const { target } = listener;
-    const lease = await takePollLease(keyValues, leaseName(watch, generation));
+    const lease = await takePollLease(keyValues, pollLeaseName(watch, recorded.generation));
     if (!lease) return retryMs;
     const duePoll = { environment: target.environment, tenantId: watch.tenantId, urgency: listener.urgency };
     const count = (outcome: PollOutcome) =>
       metrics.increment('penstock_polls_total', { environment: target.environment, outcome });
+    const askedAtMs = now();
     if (!(await budget.take(duePoll, () => watch.listeners.size() > 0))) {
       if (watch.listeners.size() > 0) count('dropped');
       await lease.release();
       return retryMs;
     }
-    const result = await reads.read(target);
+    if (now() - askedAtMs > longWaitMs) {
+      const latest = await statuses.recorded(watch.paymentKey);
+      // After a write or a change, the lease has another name.
+      if (latest?.generation !== recorded.generation || latest.readAtMs > recorded.readAtMs) {
+        budget.giveBack(target.environment);
+        await lease.release();
+        return 0;
+      }
+    }
+    const { hash, sinceMs } = recorded;
+    const readAtMs = Math.max(recorded.readAtMs, watch.polledAtMs);
+    const intervalMs = intervalMsOf(schedule, watch, recorded, readAtMs);
+    const result = await reads.read(target, watch.isInstant && intervalMs ? keptMsOf(intervalMs) : undefined);
     watch.polledAtMs = now();
     count(outcomeOf(result, hash));
     if (isRefused(result))
@@ -187,26 +236,30 @@ export function createPoller({
   function keptMs(schedule: ScheduleSettings, watch: Watch, result: PollResult, sinceMs: number): number {
     const intervalMs =
       result.kind === 'status'
-        ? pollIntervalMs(schedule, result.shown.finality, watch.polledAtMs - sinceMs)
+        ? pollIntervalMs(schedule, polledStatus(watch, result.shown.finality, watch.polledAtMs - sinceMs))
         : retryIntervalMs(maxKeptAfterFailureMs, watch.failures + 1);
-    return Math.max(1, Math.floor((intervalMs ?? checkMs) * keptShare));
+    return keptMsOf(intervalMs ?? checkMs);
   }
 
   /** @param polled on whose behalf @returns whether a listener knows another status */
   function apply(watch: Watch, polled: StatusListener, result: PollResult): boolean {
     watch.failures = result.kind === 'status' ? 0 : watch.failures + 1;
+    watch.retryAfterMs = (result.kind === 'failed' && result.retryAfterMs) || 0;
     watch.isRefused = isRefused(result);
-    if (watch.isRefused) refuse(watch, polled.target);
+    if (watch.isRefused) refuse(watch, polled.target, result.kind === 'refused');
     if (result.kind !== 'status') return false;
     if (watch.refused.has(polled)) watch.refused = new WeakSet();
     return notify(watch, ({ known }) => known.hash !== result.shown.hash);
   }
 
-  function refuse(watch: Watch, target: PollTarget): void {
+  /** @param isSuspending whether the bank has not accepted the credentials */
+  function refuse(watch: Watch, target: PollTarget, isSuspending: boolean): void {
     const listeners = watch.listeners.toArray();
     const refused = listeners.filter((listener) => haveSameCredentials(listener.target, target));
     for (const listener of refused) watch.refused.add(listener);
-    if (listeners.some((listener) => !watch.refused.has(listener))) watch.failures = 1; // the next poll has other credentials
+    const hasOthers = listeners.some((listener) => !watch.refused.has(listener));
+    if (hasOthers) watch.failures = 1; // the next poll has other credentials
+    watch.isSuspended = isSuspending && !hasOthers;
     for (const listener of refused) listener.onRefused();
   }
 
@@ -216,6 +269,7 @@ export function createPoller({
       const watch = watches.get(name) ?? newWatch(listener.target);
       watches.set(name, watch);
       if (watch.isRefused) watch.failures = 0; // the TPP has read the status again
+      watch.isSuspended = false;
       const unlink = watch.listeners.append(listener);
       void check(watch);
       return () => {
@@ -258,20 +312,31 @@ const paymentOf = ({ tenantId, paymentKey }: Watch): PaymentOfTenant => ({ tenan
 
 const nameOf = ({ tenantId, paymentKey }: PaymentOfTenant) => `${paymentKey} ${tenantId}`;
 
-/** Of another name after each change and write: a poll is then due although the interval has not passed. */
-const leaseName = ({ tenantId, paymentKey }: PaymentOfTenant, generation: string) =>
-  `${paymentKey}:poll:${tenantId}:${generation}`;
+/**
+ * The start of an authorisation is not known. It is a write, after which the payment begins to have its status again: the time since
+ * then replaces it.
+ */
+const polledStatus = (watch: Watch, finality: Finality, unchangedForMs: number): PolledStatus => ({
+  finality,
+  unchangedForMs,
+  isInstant: watch.isInstant,
+  authorisingForMs: unchangedForMs,
+});
 
-const newWatch = ({ tenantId, paymentKey }: PaymentOfTenant): Watch => ({
+const newWatch = ({ tenantId, paymentKey, operation }: PollTarget): Watch => ({
   tenantId,
   paymentKey,
+  isInstant: isInstantProduct(operation.paymentProduct),
   listeners: createLinkedList(),
   timer: undefined,
   isChecking: false,
   isOutdated: false,
+  isPolling: false,
   polledAtMs: 0,
   failures: 0,
+  retryAfterMs: 0,
   isRefused: false,
+  isSuspended: false,
   refused: new WeakSet(),
   changedAtMs: 0,
 });

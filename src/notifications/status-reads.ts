@@ -1,5 +1,7 @@
-/** The status reads of the gateway itself: polls, through the pipeline of the configuration in effect. */
+/** The reads of the gateway itself: polls, through the pipeline of the configuration in effect. */
 
+import { retryAfterMs } from '../pis/retry-after.ts';
+import { decodeIfKnown } from '../request/content-coding.ts';
 import { asGatewayError, type ErrorCode } from '../request/errors.ts';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
 import type { RequestEvent } from '../request/request-events.ts';
@@ -18,58 +20,96 @@ export interface PollPipeline {
   readonly perSecond: (environment: string) => number;
 }
 
-export type PollResult =
-  | { readonly kind: 'status'; readonly shown: ShownStatus; readonly response: PisResponse }
+/** Why nothing was read. */
+export type FailedRead =
   /** The bank or the gateway does not let this caller read the payment; a poll with the same credentials would not either. */
   | { readonly kind: 'refused' }
   /** The bank rejects the poll, which has fewer fields than the read of the TPP: that read may succeed. */
   | { readonly kind: 'rejected' }
   /** A later poll may succeed. */
-  | { readonly kind: 'failed' };
+  | {
+      readonly kind: 'failed';
+      /** How long the bank, or the circuit, asks to wait. Milliseconds. */
+      readonly retryAfterMs?: number | undefined;
+    };
+
+export type PollResult =
+  | { readonly kind: 'status'; readonly shown: ShownStatus; readonly response: PisResponse }
+  | FailedRead;
+
+export type JsonResult = { readonly kind: 'json'; readonly json: unknown } | FailedRead;
 
 export interface StatusReads {
   /** Written by the request handlers, at the start and at a reload. */
   current: PollPipeline | undefined;
+  /**
+   * Never rejects.
+   *
+   * @param maxCachedAgeMs an older cached status does not answer the poll; by default any that is fresh does
+   */
+  read(target: PollTarget, maxCachedAgeMs?: number): Promise<PollResult>;
+}
+
+/** Reads of other resources of a payment. */
+export interface ResourceReads {
   /** Never rejects. */
-  read(target: PollTarget): Promise<PollResult>;
+  readJson(target: PollTarget): Promise<JsonResult>;
 }
 
 /** @param onEvent called with the events of polls, which are not requests of a TPP */
-export function createStatusReads(onEvent: (event: RequestEvent, environment: string) => void): StatusReads {
-  const reads: StatusReads = {
+export function createStatusReads(
+  onEvent: (event: RequestEvent, environment: string) => void,
+): StatusReads & ResourceReads {
+  async function send<Result>(
+    target: PollTarget,
+    maxCachedAgeMs: number | undefined,
+    resultOf: (pipeline: PollPipeline, request: PisRequest, response: PisResponse) => Promise<Result>,
+  ): Promise<Result | FailedRead> {
+    const { current } = reads;
+    if (!current) return { kind: 'failed' };
+    const request = pollRequest(target, (event) => onEvent(event, target.environment), maxCachedAgeMs);
+    try {
+      const response = await current.handle(request);
+      return failureIn(response) ?? (await resultOf(current, request, response));
+    } catch (thrown) {
+      const { code, headers } = asGatewayError(thrown);
+      return refusals.has(code)
+        ? { kind: 'refused' }
+        : { kind: 'failed', retryAfterMs: retryAfterMs(headers, Date.now()) };
+    } finally {
+      request.permit?.release();
+    }
+  }
+
+  const reads: StatusReads & ResourceReads = {
     current: undefined,
-    async read(target) {
-      const { current } = reads;
-      if (!current) return failed;
-      const request = pollRequest(target, (event) => onEvent(event, target.environment));
-      try {
-        const response = await current.handle(request);
-        return await resultOf(current.statuses, request, response);
-      } catch (thrown) {
-        return refusals.has(asGatewayError(thrown).code) ? refused : failed;
-      } finally {
-        request.permit?.release();
-      }
-    },
+    read: (target, maxCachedAgeMs) => send(target, maxCachedAgeMs, statusIn),
+    readJson: (target) => send(target, undefined, jsonIn),
   };
   return reads;
 }
 
-async function resultOf(
-  { shownBy }: Statuses,
+function failureIn({ status, servedFrom, headers }: PisResponse): FailedRead | undefined {
+  if (status === 401 || status === 403 || status === 404) return { kind: 'refused' };
+  if (status >= 400 && status < 500 && status !== 429) return { kind: 'rejected' };
+  if (status === 200 && servedFrom !== 'stale-cache') return undefined;
+  return { kind: 'failed', retryAfterMs: retryAfterMs(headers, Date.now()) };
+}
+
+async function statusIn(
+  { statuses: { shownBy } }: PollPipeline,
   { environment, ...request }: PisRequest,
   response: PisResponse,
 ): Promise<PollResult> {
-  if ([401, 403, 404].includes(response.status)) return refused;
-  if (response.status >= 400 && response.status < 500 && response.status !== 429) return rejected;
-  if (response.status !== 200 || response.servedFrom === 'stale-cache' || !environment) return failed;
+  if (!environment) return { kind: 'failed' };
   const shown = await shownBy({ ...request, environment }, response);
-  return shown.code === undefined ? failed : { kind: 'status', shown, response };
+  return shown.code === undefined ? { kind: 'failed' } : { kind: 'status', shown, response };
 }
 
-const refused = { kind: 'refused' } as const;
-const rejected = { kind: 'rejected' } as const;
-const failed = { kind: 'failed' } as const;
+async function jsonIn(_: PollPipeline, __: PisRequest, response: PisResponse): Promise<JsonResult> {
+  const body = await decodeIfKnown(response);
+  return { kind: 'json', json: JSON.parse(body.toString()) };
+}
 
 /** The gateway refuses the read because of the caller or its payment. */
 const refusals: ReadonlySet<ErrorCode> = new Set([

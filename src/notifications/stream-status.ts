@@ -13,13 +13,19 @@ import type { RequestEvent } from '../request/request-events.ts';
 import type { Handler } from '../request/stage.ts';
 import type { ShownStatus, Statuses } from '../request/statuses.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { type FirstRead, listenToStatus } from './listen-to-status.ts';
-import type { OpenListeners } from './open-listeners.ts';
+import {
+  type FirstRead,
+  type LaterReadsDependencies,
+  laterReadsOf,
+  listenToStatus,
+} from './listen-to-status.ts';
+import type { OpenListener, OpenListeners } from './open-listeners.ts';
 import type { Poller } from './poller.ts';
-import { readAgain } from './read-again.ts';
+import { type ReadAgainDependencies, readAgain } from './read-again.ts';
+import { isCovered } from './tpp-signature.ts';
 import { createWakeUp, type WakeUp } from './wake-up.ts';
 
-export interface StreamDependencies {
+export interface StreamDependencies extends ReadAgainDependencies, LaterReadsDependencies {
   readonly statuses: Statuses;
   readonly poller: Poller;
   readonly openListeners: OpenListeners;
@@ -46,24 +52,64 @@ export async function streamStatus(
   request: RoutedRequest,
   next: Handler<RoutedRequest>,
 ): Promise<PisResponse> {
+  const { statuses, openListeners, settings } = dependencies;
+  const headers = streamFields(request.headers);
+  const { mayStream } = laterReadsOf(dependencies, request).cacheUseOf(headers);
+  if (!mayStream || isCovered(request.headers, replacedFields)) return next(request);
+  const lastEventId = headerValue(request.headers, 'last-event-id');
+  request.headers = headers;
+  const wakeUp = createWakeUp();
+  const { tenantId } = statuses.keyOf(request);
+  const slot = openListeners.open(tenantId, 'stream', settings.maxWaiting, () => wakeUp.end('drained'));
+  try {
+    const { response, continues } = await beginStream(dependencies, request, next, {
+      lastEventId,
+      wakeUp,
+      slot,
+    });
+    if (!continues) slot.close();
+    return response;
+  } catch (thrown) {
+    slot.close();
+    throw thrown;
+  }
+}
+
+interface OpenedStream {
+  readonly lastEventId: string | undefined;
+  readonly wakeUp: WakeUp;
+  /** To be closed when the stream ends. */
+  readonly slot: OpenListener;
+}
+
+/** @returns the response, and whether events may follow the first one */
+async function beginStream(
+  dependencies: StreamDependencies,
+  request: RoutedRequest,
+  next: Handler<RoutedRequest>,
+  { lastEventId, wakeUp, slot }: OpenedStream,
+): Promise<{ readonly response: PisResponse; readonly continues: boolean }> {
   const { statuses, openListeners } = dependencies;
   const { signal } = request; // the status cache removes it
-  const reloads = openListeners.reloads();
-  const lastEventId = headerValue(request.headers, 'last-event-id');
-  const headers = streamFields(request.headers);
-  if (!statuses.cacheUseOf(headers).mayStream) return next(request);
-  request.headers = headers;
   const first = await next(request);
-  if (first.status !== 200) return first;
+  if (first.status !== 200) return { response: first, continues: false };
   const shown = await statuses.shownBy(request, first);
-  if (shown.code === undefined) return first;
+  if (shown.code === undefined) return { response: first, continues: false };
   const isFinal = shown.finality === 'final';
   if (isFinal && lastEventId !== undefined && lastEventId === headerValue(first.headers, 'etag'))
-    return noContent(first);
+    return { response: noContent(first), continues: false };
   const firstEvent = await eventOf(request, first, shown);
-  const endsNow = isFinal || openListeners.isDraining() || openListeners.reloads() !== reloads;
-  if (endsNow) return streamOf(first, oneEvent(firstEvent));
-  return streamOf(first, openStream(dependencies, { request, signal, next, shown }, firstEvent));
+  if (isFinal || openListeners.isDraining())
+    return { response: streamOf(first, oneEvent(firstEvent)), continues: false };
+  const later = { request: laterReads(dependencies, request), signal, next, shown };
+  const stream: ResponseStream = {
+    start(sink) {
+      sink.write(firstEvent);
+      slot.listen();
+      void sendChanges(dependencies, later, sink, wakeUp).finally(slot.close);
+    },
+  };
+  return { response: streamOf(first, stream), continues: true };
 }
 
 /**
@@ -112,25 +158,6 @@ const oneEvent = (event: string): ResponseStream => ({
   },
 });
 
-/** @throws GatewayError OVERLOADED */
-function openStream(
-  dependencies: StreamDependencies,
-  { request, signal, next, shown }: Omit<FirstRead, 'response'>,
-  firstEvent: string,
-): ResponseStream {
-  const { statuses, openListeners, settings } = dependencies;
-  const { tenantId } = statuses.keyOf(request);
-  const wakeUp = createWakeUp();
-  const close = openListeners.open(tenantId, 'stream', settings.maxWaiting, () => wakeUp.end('drained'));
-  const later = { request: laterReads(dependencies, request), signal, next, shown };
-  return {
-    start(sink) {
-      sink.write(firstEvent);
-      void sendChanges(dependencies, later, sink, wakeUp).finally(close);
-    },
-  };
-}
-
 /** The request of the later reads. It does not refer to the record of the first one, which has ended. */
 function laterReads({ onReadEvent }: StreamDependencies, request: RoutedRequest): RoutedRequest {
   const { name } = request.environment;
@@ -159,7 +186,7 @@ async function sendChanges(
       const reason = await wakeUp.next();
       if (reason === 'disconnected') return reason;
       if (reason !== 'changed') return 'drained';
-      const response = await readAgain(request, next);
+      const response = await readAgain(dependencies, request, next);
       if (!response) continue; // the poller notifies again
       if (response.status !== 200) return 'refused';
       const current = await statuses.shownBy(request, response);

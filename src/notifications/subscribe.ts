@@ -10,11 +10,23 @@ import { asGatewayError } from '../request/errors.ts';
 import { currentTenantId, identitiesOf } from '../request/identities.ts';
 import type { PisResponse, RoutedRequest } from '../request/messages.ts';
 import { paymentIdOf } from '../request/payment-id.ts';
-import type { Stage } from '../request/stage.ts';
+import type { Handler, Stage } from '../request/stage.ts';
 import type { Log } from '../telemetry/log.ts';
-import { type NotificationContent, parseContentPreferred, serializeContent } from './notification-content.ts';
+import {
+  authorisationTypeOf,
+  type StartedAuthorisation,
+  startedAuthorisationIn,
+  withStarted,
+} from './authorisations.ts';
+import {
+  includesSca,
+  type NotificationContent,
+  parseContentPreferred,
+  paymentContentOf,
+  serializeContent,
+} from './notification-content.ts';
 import { isAllowedUrl, parseNotificationUrl } from './notification-url.ts';
-import type { Subscription } from './subscription.ts';
+import { isOver, type Subscription } from './subscription.ts';
 import { queueNames, type SubscriptionStore, subscriptionKeyOf } from './subscription-store.ts';
 
 export interface SubscribeDependencies {
@@ -29,8 +41,12 @@ export interface SubscribeDependencies {
   readonly mayStoreCredentials: boolean;
   /** Whether the gateway can read the status of this payment for the TPP. */
   readonly canPoll: (request: RoutedRequest, paymentId: string) => boolean;
-  /** When the status is read for the first time. Milliseconds. */
-  readonly firstPollMs: (subscription: Subscription) => number;
+  /** Whether the gateway can read authorisations of this type. */
+  readonly canReadAuthorisations: (request: RoutedRequest, paymentId: string, type: string) => boolean;
+  /** Whether the tenant has `notifications.maxSubscriptions`, so that no other payment can be subscribed. */
+  readonly isFull: (tenantId: string) => Promise<boolean>;
+  /** When the subscription is read next; `undefined` if nothing is to be read. Milliseconds. */
+  readonly firstReadMs: (subscription: Subscription) => number | undefined;
   /** `notifications.keepFor` in milliseconds. */
   readonly keepForMs: number;
   readonly log: Log;
@@ -42,7 +58,7 @@ export function subscribe(dependencies: SubscribeDependencies): Stage<RoutedRequ
     const allowed = urlsOf(request.client.name);
     if (!allowed) return next(request);
     const uris = headerValues(request.headers, 'tpp-notification-uri');
-    if (uris.length === 0 || isSigned(request.headers)) return next(request);
+    if (uris.length === 0 || isSigned(request.headers)) return observe(dependencies, request, next);
     const [uri = ''] = uris;
     const url = uris.length === 1 ? parseNotificationUrl(uri) : undefined;
     const content = parseContentPreferred(
@@ -54,12 +70,24 @@ export function subscribe(dependencies: SubscribeDependencies): Stage<RoutedRequ
       if (response.status >= 300) return response;
       const wanted = url && isAllowedUrl(url, allowed) ? { url: url.href, content, headers } : undefined;
       return wanted
-        ? subscribeTo(dependencies, request, response, wanted).then((isStored) =>
-            withSupport(response, isStored ? content : undefined),
-          )
-        : withSupport(response, undefined);
+        ? subscribeTo(dependencies, request, response, wanted).then((sent) => withSupport(response, sent))
+        : observe(dependencies, request, async () => withSupport(response, undefined));
     });
   };
+}
+
+/** A request without a subscription of its own: its payment may have one, which must include an authorisation that starts now. */
+function observe(
+  dependencies: SubscribeDependencies,
+  request: RoutedRequest,
+  next: Handler<RoutedRequest>,
+): Promise<PisResponse> {
+  if (request.operation.paymentId === undefined) return next(request);
+  return next(request).then((response) =>
+    response.status >= 300
+      ? response
+      : addAuthorisation(dependencies, request, response).then(() => response),
+  );
 }
 
 const requestFields: ReadonlySet<string> = new Set([
@@ -96,24 +124,28 @@ interface WantedSubscription extends Pick<Subscription, 'url' | 'content'> {
   readonly headers: HeaderFields;
 }
 
-/** Stores a subscription. It replaces an earlier one of the same payment, and continues its numbers. @returns whether it is stored */
+/**
+ * Stores a subscription. It replaces an earlier one of the same payment, and continues its numbers.
+ *
+ * @returns what is sent; `undefined` if it is not stored
+ */
 async function subscribeTo(
-  { store, log, ...dependencies }: SubscribeDependencies,
+  dependencies: SubscribeDependencies,
   request: RoutedRequest,
   response: PisResponse,
-  { url, content, headers: requestHeaders }: WantedSubscription,
-): Promise<boolean> {
-  const { paymentKeyOf, pollHeadersOf, mayStoreCredentials, canPoll, firstPollMs, keepForMs } = dependencies;
-  const { operation, client, environment } = request;
+  { url, content: preferred, headers: requestHeaders }: WantedSubscription,
+): Promise<NotificationContent | undefined> {
+  const { store, pollHeadersOf, mayStoreCredentials, canPoll, firstReadMs, keepForMs } = dependencies;
+  const { operation, client } = request;
   const paymentId = operation.paymentId ?? (await paymentIdOf(response));
   const headers = pollHeadersOf(requestHeaders);
   const hasCredentials = headerValues(headers, 'authorization').length > 0;
   if (paymentId === undefined || !canPoll(request, paymentId) || (hasCredentials && !mayStoreCredentials))
-    return false;
-  const [tenant, environmentId] = [
-    currentTenantId(request),
-    identitiesOf(request).environmentIdOf(environment.name),
-  ];
+    return undefined;
+  const content = readableContent(dependencies, request, paymentId, preferred);
+  if (!content) return undefined;
+  const { tenant, environmentId, key } = ownerOf(dependencies, request, paymentId);
+  const started = await startedAuthorisationIn(operation, response);
   const nowMs = Date.now();
   const created = {
     v: 1,
@@ -130,24 +162,95 @@ async function subscribeTo(
     headers,
   } as const;
   try {
-    await store.change(subscriptionKeyOf(tenant, paymentKeyOf(environmentId, paymentId)), (current) => {
-      const subscription: Subscription = current
-        ? { ...current, ...created, suspended: undefined }
-        : { ...created, id: randomUUID(), sequence: 0, ...firstStatus(operation, response) };
+    if ((await dependencies.isFull(tenant)) && !(await store.read(key))) {
+      logUnsubscribed(dependencies, request, 'the tenant has reached notifications.maxSubscriptions');
+      return undefined;
+    }
+    await store.change(key, (current) => {
+      const subscription: Subscription = withAuthorisation(
+        current
+          ? { ...current, ...created, suspended: undefined }
+          : { ...created, id: randomUUID(), sequence: 0, ...firstStatus(operation, response) },
+        started,
+        nowMs,
+      );
       const pollQueue = queueNames.poll(subscription);
-      const inMs = firstPollMs(subscription);
+      const inMs = firstReadMs(subscription) ?? keepForMs;
       const moved = current && current.url !== url ? movedDelivery(current) : [];
       return { subscription, due: [...moved, { queue: pollQueue, inMs }] };
     });
-    return true;
+    return content;
   } catch (thrown) {
-    log('warn', 'a payment status is not subscribed: the shared state is unavailable', {
+    logUnsubscribed(dependencies, request, asGatewayError(thrown).message);
+    return undefined;
+  }
+}
+
+function logUnsubscribed(
+  { log }: SubscribeDependencies,
+  { requestId, client }: RoutedRequest,
+  why: string,
+): void {
+  log('warn', 'a payment status is not subscribed', { requestId, client: client.name, why });
+}
+
+/** What of the preferred content the gateway can read; `undefined` if that is nothing. */
+function readableContent(
+  { canReadAuthorisations }: SubscribeDependencies,
+  request: RoutedRequest,
+  paymentId: string,
+  preferred: NotificationContent,
+): NotificationContent | undefined {
+  const canReadSca =
+    includesSca(preferred) &&
+    canReadAuthorisations(request, paymentId, authorisationTypeOf(request.operation));
+  return canReadSca ? preferred : paymentContentOf(preferred);
+}
+
+function ownerOf({ paymentKeyOf }: SubscribeDependencies, request: RoutedRequest, paymentId: string) {
+  const tenant = currentTenantId(request);
+  const environmentId = identitiesOf(request).environmentIdOf(request.environment.name);
+  return { tenant, environmentId, key: subscriptionKeyOf(tenant, paymentKeyOf(environmentId, paymentId)) };
+}
+
+/** Adds the authorisation that a response has started to the subscription of its payment, if there is one. Never rejects. */
+async function addAuthorisation(
+  dependencies: SubscribeDependencies,
+  request: RoutedRequest,
+  response: PisResponse,
+): Promise<void> {
+  const { store, firstReadMs } = dependencies;
+  const started = await startedAuthorisationIn(request.operation, response);
+  if (!started) return;
+  const { key } = ownerOf(dependencies, request, request.operation.paymentId ?? '');
+  const add = (current: Subscription | undefined) => {
+    if (!current || isOver(current)) return undefined;
+    const subscription = withAuthorisation(current, started, Date.now());
+    const inMs = current.suspended ? undefined : firstReadMs(subscription);
+    return {
+      subscription,
+      due: inMs === undefined ? [] : [{ queue: queueNames.poll(current), inMs }],
+    };
+  };
+  await store.change(key, add).catch((thrown: unknown) => {
+    dependencies.log('warn', 'an authorisation is not added to the subscription of its payment', {
       requestId: request.requestId,
-      client: client.name,
+      client: request.client.name,
       why: asGatewayError(thrown).message,
     });
-    return false;
-  }
+  });
+}
+
+/** @param nowMs milliseconds since 1970 */
+function withAuthorisation(
+  subscription: Subscription,
+  started: StartedAuthorisation | undefined,
+  nowMs: number,
+): Subscription {
+  if (!started) return subscription;
+  const { content, authorisations = [] } = subscription;
+  const added = includesSca(content) ? { authorisations: withStarted(authorisations, started, nowMs) } : {};
+  return { ...subscription, ...added, authorisedAt: nowMs };
 }
 
 /** A message that the former endpoint has not accepted is due at the new one. A dead letter stays dead. */

@@ -3,6 +3,16 @@
 import { z } from 'zod';
 import type { Finality } from '../pis/transaction-status.ts';
 import { parseStored } from '../state/parse-stored.ts';
+import {
+  type Authorisation,
+  type AuthorisationRead,
+  authorisationShape,
+  isRunning,
+  isStored,
+  isUnreported,
+  withAuthorisationReads,
+} from './authorisations.ts';
+import { includesSca, notificationContents, paymentContentOf } from './notification-content.ts';
 import type { AttemptResult } from './post-webhook.ts';
 import { retryDelayMs } from './retry-schedule.ts';
 
@@ -22,7 +32,7 @@ const subscriptionShape = z.object({
   paymentProduct: z.string(),
   paymentId: z.string(),
   url: z.string(),
-  content: z.enum(['PROCESS', 'LAST']),
+  content: z.enum(notificationContents),
   since: z.number(),
   /** When it ends, whatever the status. */
   until: z.number(),
@@ -35,6 +45,10 @@ const subscriptionShape = z.object({
     .object({ hash: z.string(), code: z.string().optional(), finality, since: z.number() })
     .readonly()
     .optional(),
+  /** Those that run, or whose last status is not reported yet. Only for `SCA`. */
+  authorisations: z.array(authorisationShape).readonly().optional(),
+  /** When the last authorisation was started. */
+  authorisedAt: z.number().optional(),
   /** How many reads have failed since the last one that succeeded. */
   failedReads: z.number().optional(),
   /** Set while the bank refuses the credentials: the status is not read until the TPP reads it with others. */
@@ -46,7 +60,10 @@ const subscriptionShape = z.object({
       id: z.string(),
       sequence: z.number(),
       transactionStatus: z.string(),
+      /** Whether no message follows. */
       final: z.boolean(),
+      authorisationId: z.string().optional(),
+      scaStatus: z.string().optional(),
       since: z.number(),
       failedAttempts: z.number(),
       /** Why the last attempt failed. */
@@ -75,27 +92,129 @@ export const serializeSubscription = (subscription: Subscription): string => JSO
 export const parseSubscription = (text: string): Subscription | undefined =>
   parseStored(subscriptionShape, text);
 
+/** What the reads of one turn have shown; `undefined`: nothing was read, or nothing new. */
+export interface SubscriptionReads {
+  readonly status?: ReadStatus | undefined;
+  readonly authorisations?: readonly AuthorisationRead[] | undefined;
+}
+
+export interface NewMessage {
+  /** A new UUID. */
+  readonly messageId: string;
+  readonly nowMs: number;
+  /** How long a settled status must have lasted to be the last one for `LAST`. */
+  readonly lastAfterMs?: number;
+}
+
 /**
- * Records a status that was read. A message replaces one that is not delivered yet.
+ * How long a settled status must last to be the last one for `LAST`, if it is read until then: instant payments are credited within seconds, and
+ * many banks never report more than the settlement. Milliseconds.
+ */
+export const settledForMs = 10 * 60_000;
+
+/** Whether nothing follows: the status is final, or the last message is stored. */
+export const isOver = ({ status, message }: Pick<Subscription, 'status' | 'message'>): boolean =>
+  status?.finality === 'final' || message?.final === true;
+
+/** The authorisations to read: until each has ended, and only if the TPP is notified of them. */
+export const runningAuthorisations = ({ content, authorisations = [] }: Subscription) =>
+  includesSca(content) ? authorisations.filter(isRunning) : [];
+
+/** Whether an authorisation has a status that waits for the delivery of a message about another one. */
+export const hasUnreported = ({ content, authorisations = [] }: Subscription): boolean =>
+  includesSca(content) && authorisations.some(isUnreported);
+
+/**
+ * Records what was read. There is one message at a time: a later one replaces one that is not delivered yet, and contains its
+ * authorisation. The status of another authorisation waits until that is delivered.
  *
- * @param messageId a new UUID
  * @returns the same object if nothing changes
  */
-export function withStatus(
+export function withReads(
   subscription: Subscription,
-  { hash, code, finality }: ReadStatus,
-  { messageId, nowMs }: { readonly messageId: string; readonly nowMs: number },
+  { status: read, authorisations: readAuthorisations = [] }: SubscriptionReads,
+  { messageId, nowMs, lastAfterMs = settledForMs }: NewMessage,
 ): Subscription {
-  const { status: known, content } = subscription;
-  if (known?.hash === hash || known?.finality === 'final') return subscription;
-  const status = { hash, ...(code !== undefined && { code }), finality, since: nowMs };
-  const next = { ...subscription, status };
-  const isWanted = content === 'PROCESS' || finality !== 'pending';
-  if (!isWanted || code === undefined || code === known?.code) return next;
+  if (isOver(subscription)) return subscription;
+  const status =
+    !read || read.hash === subscription.status?.hash ? subscription.status : storedStatus(read, nowMs);
+  const authorisations =
+    readAuthorisations.length > 0
+      ? withAuthorisationReads(subscription.authorisations ?? [], readAuthorisations, nowMs)
+      : subscription.authorisations;
+  const isSame = status === subscription.status && authorisations === subscription.authorisations;
+  const next = isSame ? subscription : { ...subscription, status, ...(authorisations && { authorisations }) };
+  if (status?.code === undefined) return next;
+  const statusNews = newsOfStatus(next, subscription.status?.code, nowMs - lastAfterMs);
+  const authorisation = newsOfAuthorisations(next, statusNews !== undefined);
+  if (!statusNews && !authorisation) return next;
   const sequence = subscription.sequence + 1;
-  const news = { transactionStatus: code, final: finality === 'final', since: nowMs, failedAttempts: 0 };
-  return { ...next, sequence, message: { id: messageId, sequence, ...news } };
+  const message: Message = {
+    id: messageId,
+    sequence,
+    transactionStatus: status.code,
+    final: statusNews === 'last' || status.finality === 'final',
+    ...(authorisation && { authorisationId: authorisation.id, scaStatus: authorisation.scaStatus }),
+    since: nowMs,
+    failedAttempts: 0,
+  };
+  const reported =
+    authorisation && authorisations ? { authorisations: withReported(authorisations, authorisation) } : {};
+  return { ...next, ...reported, sequence, message };
 }
+
+const storedStatus = ({ hash, code, finality }: ReadStatus, nowMs: number): Subscription['status'] => ({
+  hash,
+  ...(code !== undefined && { code }),
+  finality,
+  since: nowMs,
+});
+
+/**
+ * Whether a message is sent for the status, and whether it is the last one.
+ *
+ * @param knownCode     of the status before
+ * @param settledBefore when a settled status must have begun to be the last one. Milliseconds since 1970
+ */
+function newsOfStatus(
+  { content, status }: Subscription,
+  knownCode: string | undefined,
+  settledBefore: number,
+): 'change' | 'last' | undefined {
+  if (!status) return undefined;
+  switch (paymentContentOf(content)) {
+    case 'PROCESS':
+      return status.code === knownCode ? undefined : 'change';
+    case 'LAST': {
+      const isSettled = status.finality === 'settled' && status.since <= settledBefore;
+      const isFinal = status.finality === 'final' && status.code !== knownCode;
+      return isSettled || isFinal ? 'last' : undefined;
+    }
+    case undefined:
+      return undefined;
+  }
+}
+
+/** The authorisation of the next message: the one of an undelivered message, as long as there is one. */
+function newsOfAuthorisations(
+  { content, authorisations = [], message }: Subscription,
+  hasStatusNews: boolean,
+): Pick<Authorisation, 'id' | 'scaStatus'> | undefined {
+  if (!includesSca(content)) return undefined;
+  const unreported = authorisations.filter(isUnreported);
+  if (message?.authorisationId === undefined || message.deadSince !== undefined) return unreported[0];
+  const { authorisationId, scaStatus } = message;
+  const again = unreported.find(({ id }) => id === authorisationId);
+  return again ?? (hasStatusNews ? { id: authorisationId, scaStatus } : undefined);
+}
+
+const withReported = (
+  authorisations: readonly Authorisation[],
+  { id, scaStatus }: Pick<Authorisation, 'id' | 'scaStatus'>,
+): readonly Authorisation[] =>
+  authorisations
+    .map((one) => (one.id === id && one.scaStatus === scaStatus ? { ...one, reported: scaStatus } : one))
+    .filter(isStored);
 
 /** What follows from an attempt to deliver a message. */
 export interface AttemptOutcome {
@@ -154,8 +273,8 @@ export function withResend(subscription: Subscription, nowMs: number): Subscript
 
 /** The body of a message. @param statusUrl the public URL of the payment's status */
 export function messageBody({ paymentId }: Subscription, message: Message, statusUrl: string): Buffer {
-  const { transactionStatus, final, sequence } = message;
+  const { transactionStatus, final, sequence, authorisationId, scaStatus } = message;
   const _links = { status: { href: statusUrl } };
-  const body = { paymentId, transactionStatus, final, sequence, _links };
+  const body = { paymentId, transactionStatus, final, sequence, authorisationId, scaStatus, _links };
   return Buffer.from(JSON.stringify(body));
 }

@@ -5,6 +5,7 @@ import type { ClientSettings, Config } from '../config/schema.ts';
 import { parseWebhookSecrets, type WebhookSecrets } from '../config/webhook-secrets.ts';
 import { createMatcher, type Operation, prefixOf } from '../pis/operations.ts';
 import type { Identities } from '../request/identities.ts';
+import type { Authorisation } from './authorisations.ts';
 import type { ScheduleSettings } from './poll-schedule.ts';
 import { createPostWebhook, type PostWebhook } from './post-webhook.ts';
 import { createIsAllowedPrivate } from './resolve-endpoint.ts';
@@ -28,10 +29,16 @@ export interface WebhookConfig {
   readonly schedule: ScheduleSettings;
   readonly retryForMs: number;
   readonly keepForMs: number;
+  readonly maxSubscriptions: number;
   /** The public URL of the status of a payment. */
   readonly statusUrlOf: (subscription: PaymentPath) => string;
   /** The read of the status; `undefined` if the configuration does not accept its path. */
   readonly statusReadOf: (subscription: PaymentPath) => Operation | undefined;
+  /** The read of an authorisation, or of the list if it has no id; `undefined` as above. */
+  readonly authorisationReadOf: (
+    subscription: PaymentPath,
+    authorisation: Pick<Authorisation, 'type' | 'id'>,
+  ) => Operation | undefined;
 }
 
 type PaymentPath = Pick<Subscription, 'paymentService' | 'paymentProduct' | 'paymentId'>;
@@ -40,8 +47,13 @@ type PaymentPath = Pick<Subscription, 'paymentService' | 'paymentProduct' | 'pay
 export function createWebhookConfig(config: Config, identities: WebhookConfig['identities']): WebhookConfig {
   const { clients, environments, standard, listen, notifications, statusCache } = config;
   const match = createMatcher(standard);
-  const pathOf = ({ paymentService, paymentProduct, paymentId }: PaymentPath) =>
-    `${prefixOf(standard.segment)}/${paymentService}/${paymentProduct}/${paymentId}/status`;
+  const paymentPathOf = ({ paymentService, paymentProduct, paymentId }: PaymentPath) =>
+    `${prefixOf(standard.segment)}/${paymentService}/${paymentProduct}/${paymentId}`;
+  const statusPathOf = (payment: PaymentPath) => `${paymentPathOf(payment)}/status`;
+  function readOf(path: string): Operation | undefined {
+    const matched = match('GET', path);
+    return matched.kind === 'operation' ? matched.operation : undefined;
+  }
   return {
     clients: new Map(
       clients.flatMap((client) => webhookClient(client) ?? []).map((each) => [each.name, each]),
@@ -56,10 +68,12 @@ export function createWebhookConfig(config: Config, identities: WebhookConfig['i
     schedule: { ...statusCache, ...notifications },
     retryForMs: notifications.retryFor,
     keepForMs: notifications.keepFor,
-    statusUrlOf: (subscription) => listen.publicUrl + pathOf(subscription),
-    statusReadOf(subscription) {
-      const matched = match('GET', pathOf(subscription));
-      return matched.kind === 'operation' ? matched.operation : undefined;
+    maxSubscriptions: notifications.maxSubscriptions,
+    statusUrlOf: (subscription) => listen.publicUrl + statusPathOf(subscription),
+    statusReadOf: (subscription) => readOf(statusPathOf(subscription)),
+    authorisationReadOf(subscription, { type, id }) {
+      const list = `${paymentPathOf(subscription)}/${type}`;
+      return readOf(id === undefined ? list : `${list}/${id}`);
     },
   };
 }

@@ -81,6 +81,8 @@ export interface PisRequest {
   readonly mayListen?: boolean | undefined;
   /** Whether a status read prefers a stream of server-sent events. */
   readonly wantsEvents?: boolean | undefined;
+  /** Only for reads of the gateway itself: an older cached status does not answer them. Milliseconds. */
+  readonly maxCachedAgeMs?: number | undefined;
   /** Value of `Penstock-Environment`. */
   readonly requestedEnvironment?: string | undefined;
   /** End-to-end fields as the TPP sent them, without framing and without fields for the gateway. Stage 1 may set the trace. */

@@ -116,7 +116,7 @@ export function createStatusCache(
 
   return {
     enabled: settings.enabled,
-    statuses: createStatuses(settings.enabled, store, invalidation),
+    statuses: createStatuses(settings.enabled, cacheKeys, store, invalidation),
     readStatus: createStatusReader({
       cacheKeys,
       store,
@@ -212,7 +212,8 @@ function createStatusReader(dependencies: StatusReaderDependencies): Stage<Route
 
   function readStatus(request: RoutedRequest, next: Handler<RoutedRequest>): Promise<PisResponse> {
     const fields = cacheFieldsIn(request.headers);
-    const use = cacheUseOf(request, fields);
+    const { maxCachedAgeMs } = request;
+    const use = maxCachedAgeMs === undefined ? cacheUseOf(request, fields) : limitedUse(maxCachedAgeMs);
     if (use.mode === 'unsatisfiable') return Promise.reject(notCached());
     const key = cacheKeys.of(request, fields);
     return key ? serve(use, key, request, next) : serveWithSecret(use, fields, request, next);
@@ -359,6 +360,9 @@ function createStatusReader(dependencies: StatusReaderDependencies): Stage<Route
 
   return readStatus;
 }
+
+/** For a poll, which refreshes the cache if the response in it is older. */
+const limitedUse = (maxAgeMs: number): CacheUse => ({ mode: 'limited', limits: { maxAgeMs, minFreshMs: 0 } });
 
 /** Whether a fresh response within the limits answers the request. */
 const isCacheAllowed: Readonly<Record<CacheMode, boolean>> = {

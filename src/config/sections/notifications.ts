@@ -31,6 +31,9 @@ export const notifications = z
     keepFor: duration('30d', { min: '1h', max: '400d' }).describe(
       'The maximum time for which the status of a payment is sent, and for which dead letters are stored.',
     ),
+    maxSubscriptions: count(100_000).describe(
+      'The maximum number of subscriptions of webhooks of one tenant; undelivered messages and dead letters count as well. Beyond it, the gateway answers ASPSP-Notification-Support: false.',
+    ),
     share: percent('20%', { min: '1%' }).describe(
       'The part of the rate of an environment that all polls together may use.',
     ),

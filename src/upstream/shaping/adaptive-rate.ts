@@ -5,7 +5,8 @@
 
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { type HeaderFields, headerValue } from '../../pis/headers.ts';
+import type { HeaderFields } from '../../pis/headers.ts';
+import { retryAfterMs } from '../../pis/retry-after.ts';
 import { parseStored } from '../../state/parse-stored.ts';
 import type { BucketRate, KeyValues, PubSub } from '../../state/ports.ts';
 
@@ -219,20 +220,4 @@ export function recoveringRate({ at, repeated }: RateReduction, sinceMs: number,
   if (sinceMs < approachMs) return limit(base + ((plateau - base) * sinceMs) / approachMs);
   const growth = ((sinceMs - approachMs) / growthMs) ** 3;
   return limit(plateau + 0.1 * Math.max(plateau, configured * minGrowthShare) * growth);
-}
-
-/**
- * The pause that `Retry-After` asks for (RFC 9110 section 10.2.3): seconds, or a date.
- *
- * @param nowMs milliseconds since 1970
- * @returns milliseconds, never below 0; `undefined` if the field is missing or malformed
- */
-export function retryAfterMs(headers: HeaderFields, nowMs: number): number | undefined {
-  const value = headerValue(headers, 'retry-after')?.trim();
-  if (value === undefined) return undefined;
-  if (/^\d+$/.test(value)) return Number(value) * 1000;
-  const dateMs = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(value)
-    ? Date.parse(value)
-    : Number.NaN;
-  return Number.isNaN(dateMs) ? undefined : Math.max(0, dateMs - nowMs);
 }

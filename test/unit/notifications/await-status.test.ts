@@ -28,19 +28,35 @@ interface Bank {
   servedFrom: PisResponse['servedFrom'];
 }
 
-function start(t: TestContext, fields: HeaderFields = [], first: Partial<Bank> = {}) {
+interface Options {
+  readonly maxWaiting?: number;
+  /** Whether the gateway signs its requests. */
+  readonly signs?: boolean;
+}
+
+function start(
+  t: TestContext,
+  fields: HeaderFields = [],
+  first: Partial<Bank> = {},
+  { maxWaiting = 10, signs = false }: Options = {},
+) {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const bank: Bank = { code: 'ACTC', status: 200, headers: [], servedFrom: 'bank', ...first };
   const reads: RoutedRequest[] = [];
   const events: RequestEvent[] = [];
   const openListeners = createOpenListeners(10);
+  const permits: string[] = [];
   let isCurrent = true;
   let listener: StatusListener | undefined;
   const stage = awaitStatus({
     statuses: {
       enabled: true,
-      cacheUseOf: () => ({ isBypassed: false, mayWait: true, mayStream: true }),
+      cacheUseOf(headers) {
+        const isBypassed = headerValues(headers, 'signature').length > 0;
+        return { isBypassed, mayWait: !isBypassed, mayStream: !isBypassed };
+      },
       keyOf: () => ({ tenantId: 'shop', paymentKey: 'status:payment' }),
+      readKeyOf: () => 'status:payment variant',
       async shownBy(_, { body }) {
         const text = String(body);
         return { hash: text, code: text === maintenance ? undefined : text, finality: 'pending' };
@@ -57,7 +73,14 @@ function start(t: TestContext, fields: HeaderFields = [], first: Partial<Bank> =
       },
     },
     openListeners,
-    settings: { maxWait: 55_000, maxWaiting: 10 },
+    settings: { maxWait: 55_000, maxWaiting },
+    signs: () => signs,
+    readPace: {
+      async take(key) {
+        permits.push(key);
+        return performance.now();
+      },
+    },
     metrics: { increment() {} },
     onReadEvent() {},
   });
@@ -86,6 +109,7 @@ function start(t: TestContext, fields: HeaderFields = [], first: Partial<Bank> =
   return {
     bank,
     reads,
+    permits,
     events,
     openListeners,
     request,
@@ -224,5 +248,54 @@ describe('a read that waits', () => {
     assert.equal((await response).status, 200);
     assert.equal(outcomeOf(events), 'drained');
     assert.equal(openListeners.count('wait'), 0);
+  });
+
+  test('is refused before the bank is asked if too many wait', async (t) => {
+    const { reads, response } = start(t, [], {}, { maxWaiting: 0 });
+    await assert.rejects(response, { code: 'OVERLOADED' });
+    assert.equal(reads.length, 0);
+  });
+
+  test('takes a permit of the polls for each further read, with the key of its response', async (t) => {
+    const { bank, permits, response, notify, settle } = start(t);
+    await settle();
+    assert.deepEqual(permits, []);
+    bank.code = 'ACSC';
+    notify();
+    await response;
+    assert.deepEqual(permits, ['status:payment variant']);
+  });
+
+  const signature: HeaderFields = [
+    ['Signature', 'keyId="SN=1,CA=2",headers="digest x-request-id",signature="abc="'],
+    ['Digest', 'SHA-256=abc'],
+    ['TPP-Signature-Certificate', 'abc'],
+  ];
+  const signatureOf = (request: RoutedRequest | undefined) =>
+    headerValues(request?.headers ?? [], 'signature');
+
+  test('is an ordinary read if the TPP signs it, and the gateway has no signature of its own', async (t) => {
+    const { reads, response, isListening } = start(t, signature);
+    assert.equal(headerValues((await response).headers, 'preference-applied').length, 0);
+    assert.equal(isListening(), false);
+    assert.equal(headerValues(reads[0]?.headers ?? [], 'prefer').join(), 'wait=50');
+  });
+
+  test('waits although the TPP signs it, if the gateway signs the reads that follow', async (t) => {
+    const { bank, reads, response, notify, settle } = start(t, signature, {}, { signs: true });
+    await settle();
+    bank.code = 'ACSC';
+    notify();
+    assert.equal(String((await response).body), 'ACSC');
+    const [first, second] = reads;
+    assert.equal(signatureOf(first).length, 1);
+    assert.deepEqual(second?.headers, [['X-Request-ID', second?.requestId]]);
+  });
+
+  test('is an ordinary read if the signature covers a field that the gateway would answer', async (t) => {
+    const covering: HeaderFields = [['Signature', 'keyId="1",headers="digest prefer",signature="abc="']];
+    const { reads, response } = start(t, covering, {}, { signs: true });
+    await response;
+    assert.equal(headerValues(reads[0]?.headers ?? [], 'prefer').join(), 'wait=50');
   });
 });

@@ -4,11 +4,12 @@ import { parseContentPreferred, serializeContent } from '../../../src/notificati
 
 describe('the preferred content of notifications', () => {
   for (const [values, sent] of [
-    [['status=SCA,PROCESS,LAST'], 'status=PROCESS'],
+    [['status=SCA,PROCESS,LAST'], 'status=SCA,PROCESS'],
     [['status=LAST'], 'status=LAST'],
-    [['status=LAST,SCA'], 'status=LAST'],
-    [[' Status = last , sca '], 'status=LAST'],
-    [['status=SCA'], 'status=PROCESS'],
+    [['status=LAST,SCA'], 'status=SCA,LAST'],
+    [[' Status = last , sca '], 'status=SCA,LAST'],
+    [['status=SCA'], 'status=SCA'],
+    [['status=SCA,OTHER'], 'status=SCA'],
     [['status=PROCESS,PROCESS'], 'status=PROCESS'],
     [['status=LAST,OTHER'], 'status=LAST'],
     [['status=OTHER'], 'status=PROCESS'],

@@ -9,10 +9,11 @@ const isOverloaded = (thrown: unknown) => thrown instanceof GatewayError && thro
 describe('the open listeners of an instance', () => {
   test('are at most as many as one tenant, and all tenants together, may have', () => {
     const listeners = createOpenListeners(3);
-    const close = listeners.open('shop', 'wait', 2, ignore);
-    listeners.open('shop', 'stream', 2, ignore);
+    const { listen, close } = listeners.open('shop', 'wait', 2, ignore);
+    listen();
+    listeners.open('shop', 'stream', 2, ignore).listen();
     assert.throws(() => listeners.open('shop', 'wait', 2, ignore), isOverloaded, 'the limit of a tenant');
-    listeners.open('rival', 'wait', 2, ignore);
+    listeners.open('rival', 'wait', 2, ignore).listen();
     assert.throws(() => listeners.open('rival', 'wait', 2, ignore), isOverloaded, 'the limit of all');
     assert.deepEqual([listeners.count('wait'), listeners.count('stream')], [2, 1]);
 
@@ -20,6 +21,7 @@ describe('the open listeners of an instance', () => {
     close();
     assert.equal(listeners.count('wait'), 1);
     listeners.open('shop', 'wait', 2, ignore); // there is room again
+    assert.equal(listeners.count('wait'), 1, 'it has not had its first read yet');
     assert.throws(
       () => listeners.open('rival', 'wait', 2, ignore),
       isOverloaded,
@@ -30,10 +32,10 @@ describe('the open listeners of an instance', () => {
   test('all end when the gateway drains', () => {
     const listeners = createOpenListeners(10);
     const ended: string[] = [];
-    const closeFirst = listeners.open('shop', 'wait', 10, () => ended.push('first'));
+    const first = listeners.open('shop', 'wait', 10, () => ended.push('first'));
     listeners.open('shop', 'wait', 10, () => ended.push('wait'));
     listeners.open('rival', 'stream', 10, () => ended.push('stream'));
-    closeFirst();
+    first.close();
     assert.equal(listeners.isDraining(), false);
 
     listeners.drain();

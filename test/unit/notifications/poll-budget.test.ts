@@ -87,6 +87,22 @@ describe('the budget of polls', () => {
     assert.deepEqual([granted, refused], [['wanted'], ['unwanted']]);
   });
 
+  test('passes a permit that is given back on to the next poll, and keeps none', async () => {
+    const { budget, poll, grant, granted } = startBudget();
+    poll('first', 'shop');
+    poll('second', 'shop');
+    await grant(1);
+    assert.deepEqual(granted, ['first']);
+    budget.giveBack('sandbox');
+    while (granted.length < 2) await setImmediate();
+    budget.giveBack('sandbox');
+    poll('third', 'shop');
+    await setImmediate();
+    assert.deepEqual(granted, ['first', 'second']);
+    await grant(1);
+    assert.deepEqual(granted, ['first', 'second', 'third']);
+  });
+
   test('refuses all polls while the gateway is overloaded, and while the shared state is unavailable', async () => {
     const { poll, grant, overload, fail, granted, refused } = startBudget();
     poll('queued', 'shop');

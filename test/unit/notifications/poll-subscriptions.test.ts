@@ -3,9 +3,17 @@ import { describe, type TestContext, test } from 'node:test';
 import {
   createSubscriptionPolls,
   type PollDependencies,
-  type StatusRead,
 } from '../../../src/notifications/poll-subscriptions.ts';
-import { type Subscription, serializeSubscription } from '../../../src/notifications/subscription.ts';
+import type {
+  ScaRead,
+  StatusRead,
+  SubscriptionReader,
+} from '../../../src/notifications/read-subscription.ts';
+import {
+  type Subscription,
+  serializeSubscription,
+  settledForMs,
+} from '../../../src/notifications/subscription.ts';
 import { createSubscriptionStore, queueNames } from '../../../src/notifications/subscription-store.ts';
 import { createMemorySchedules } from '../../../src/state/memory-schedules.ts';
 
@@ -29,29 +37,41 @@ const subscription: Subscription = {
   status: { hash: 'RCVD', code: 'RCVD', finality: 'pending', since: Date.now() },
 };
 
-const statusOf = (code: string, finality: 'pending' | 'final' = 'pending'): StatusRead => ({
+const statusOf = (code: string, finality: 'pending' | 'settled' | 'final' = 'pending'): StatusRead => ({
   kind: 'status',
   hash: code,
   code,
   finality,
 });
 
-async function setUp(t: TestContext, result: StatusRead, overrides: Partial<PollDependencies> = {}) {
+async function setUp(
+  t: TestContext,
+  result: StatusRead,
+  {
+    scaReads = [],
+    ...overrides
+  }: Partial<PollDependencies> & { readonly scaReads?: readonly ScaRead[] } = {},
+) {
   const clock = { aheadMs: 0 };
   const schedules = createMemorySchedules(() => performance.now() + clock.aheadMs);
   const store = createSubscriptionStore(schedules);
   const seen = { reads: 0, messages: 0 };
+  const scaResults = [...scaReads];
+  const reader: SubscriptionReader = {
+    async readStatus() {
+      seen.reads += 1;
+      return result;
+    },
+    readAuthorisation: async () => scaResults.shift() ?? assert.fail('no authorisation is to be read'),
+  };
   const polls = createSubscriptionPolls({
     schedules,
     store,
     owners: () => [{ tenant: 'tenant', environment: 'environment' }],
     isAllowed: () => true,
-    takePermit: async () => true,
-    async read() {
-      seen.reads += 1;
-      return result;
-    },
+    reader,
     intervalMs: ({ status }) => (status?.finality === 'final' ? undefined : hour),
+    maxIntervalMs: () => hour,
     onBug: assert.ifError,
     onMessage() {
       seen.messages += 1;
@@ -63,6 +83,7 @@ async function setUp(t: TestContext, result: StatusRead, overrides: Partial<Poll
     clock,
     seen,
     polls,
+    schedules,
     read: () => store.read('key'),
     counts: async () => ({
       polls: (await schedules.count(queueNames.poll(subscription))).all,
@@ -133,21 +154,83 @@ describe('the polls of subscriptions', () => {
     assert.equal((await recovered.read())?.failedReads, undefined);
   });
 
-  test('do not ask the bank without a permit, or if the settings do not allow the subscription', async (t) => {
-    for (const overrides of [{ takePermit: async () => false }, { isAllowed: () => false }]) {
-      const { run, read, counts, seen } = await setUp(t, statusOf('ACTC'), overrides);
+  test('do not ask the bank if the settings do not allow the subscription, and change nothing without a permit', async (t) => {
+    const disallowed = await setUp(t, statusOf('ACTC'), { isAllowed: () => false });
+    const dropped = await setUp(t, { kind: 'dropped' });
+    for (const { run, read, counts } of [disallowed, dropped]) {
       await run();
-      assert.equal(seen.reads, 0);
       assert.deepEqual(await read(), subscription);
       assert.deepEqual(await counts(), { polls: 1, deliveries: 0 });
     }
+    assert.equal(disallowed.seen.reads, 0);
+  });
+
+  test('change nothing if another poller has read the status', async (t) => {
+    const { run, read, clock, schedules } = await setUp(t, { kind: 'known', dueInMs: 5_000 });
+    await run();
+    assert.deepEqual(await read(), subscription);
+    const queue = queueNames.poll(subscription);
+    assert.equal((await schedules.count(queue)).due, 0);
+    clock.aheadMs = 5_000;
+    assert.equal((await schedules.count(queue)).due, 1);
+  });
+
+  test('wait as long as the bank asks for', async (t) => {
+    const intervalMs = () => 1_000;
+    const { run, clock, schedules } = await setUp(
+      t,
+      { kind: 'failed', retryAfterMs: 60_000 },
+      { intervalMs },
+    );
+    await run();
+    const dueAfter = async (ms: number) => {
+      clock.aheadMs = ms;
+      return (await schedules.count(queueNames.poll(subscription))).due;
+    };
+    assert.deepEqual([await dueAfter(50_000), await dueAfter(60_000)], [0, 1]);
   });
 
   test('do not delay the end of the instance: another one reads the status', async (t) => {
-    const { run, read, counts } = await setUp(t, statusOf('ACTC'), { read: () => new Promise(() => {}) });
+    const reader: SubscriptionReader = {
+      readStatus: () => new Promise(() => {}),
+      readAuthorisation: () => assert.fail(),
+    };
+    const { run, read, counts } = await setUp(t, statusOf('ACTC'), { reader });
     await run();
     assert.deepEqual(await read(), subscription);
     assert.deepEqual(await counts(), { polls: 1, deliveries: 0 });
+  });
+
+  test('end LAST with a settled status, also when another poller has confirmed it or the bank refuses the credentials', async (t) => {
+    const since = Date.now() - settledForMs - 1;
+    const settled: Subscription = {
+      ...subscription,
+      content: 'LAST',
+      status: { hash: 'ACSC', code: 'ACSC', finality: 'settled', since },
+    };
+    const results: readonly StatusRead[] = [
+      statusOf('ACSC', 'settled'),
+      { kind: 'known', dueInMs: 1_000 },
+      { kind: 'refused' },
+    ];
+    for (const result of results) {
+      const { run, read, counts } = await setUp(t, result);
+      await run(settled);
+      const message = (await read())?.message;
+      assert.deepEqual([message?.transactionStatus, message?.final], ['ACSC', true], result.kind);
+      assert.deepEqual(await counts(), { polls: 0, deliveries: 1 });
+    }
+    const failed = await setUp(t, { kind: 'failed' });
+    await failed.run(settled);
+    assert.equal((await failed.read())?.message, undefined);
+  });
+
+  test('end LAST with a settled status when its time is over', async (t) => {
+    const { run, read, counts } = await setUp(t, statusOf('ACCC', 'final'));
+    const status = { hash: 'ACSC', code: 'ACSC', finality: 'settled', since: Date.now() } as const;
+    await run({ ...subscription, content: 'LAST', until: Date.now() - 1, status });
+    assert.equal((await read())?.message?.transactionStatus, 'ACSC');
+    assert.deepEqual(await counts(), { polls: 0, deliveries: 1 });
   });
 
   test('end a subscription when its time is over, unless a message is undelivered', async (t) => {
@@ -169,5 +252,80 @@ describe('the polls of subscriptions', () => {
     await undelivered.run({ ...over, message });
     assert.ok(await undelivered.read());
     assert.equal((await undelivered.counts()).polls, 0);
+  });
+});
+
+describe('the polls of subscriptions with SCA', () => {
+  const type = 'authorisations';
+  const running = { type, id: 'a', scaStatus: 'received', reported: 'received', since: Date.now() };
+  const sca: Subscription = { ...subscription, content: 'SCA', authorisations: [running] };
+  const shown = (stored: Subscription | undefined) =>
+    stored?.message && [
+      stored.message.transactionStatus,
+      stored.message.authorisationId,
+      stored.message.scaStatus,
+    ];
+
+  test('read the authorisations that run, and the status only if one has changed', async (t) => {
+    const same = await setUp(t, statusOf('ACTC'), { scaReads: [{ kind: 'status', scaStatus: 'received' }] });
+    await same.run(sca);
+    assert.deepEqual([same.seen.reads, shown(await same.read())], [0, undefined]);
+
+    const changed = await setUp(t, statusOf('ACTC'), {
+      scaReads: [{ kind: 'status', scaStatus: 'finalised' }],
+    });
+    await changed.run(sca);
+    assert.deepEqual(shown(await changed.read()), ['ACTC', 'a', 'finalised']);
+    assert.deepEqual([changed.seen.reads, (await changed.counts()).deliveries], [1, 1]);
+  });
+
+  test('read nothing when no authorisation runs', async (t) => {
+    const { run, read, seen } = await setUp(t, statusOf('ACTC'));
+    await run({ ...sca, authorisations: [] });
+    assert.deepEqual([seen.reads, shown(await read())], [0, undefined]);
+  });
+
+  test('find an authorisation that the bank has started in the list', async (t) => {
+    const { run, read } = await setUp(t, statusOf('RCVD'), { scaReads: [{ kind: 'listed', ids: ['b'] }] });
+    await run({ ...sca, authorisations: [{ type, since: 0 }] });
+    assert.deepEqual(
+      (await read())?.authorisations?.map(({ id }) => id),
+      ['b'],
+    );
+  });
+
+  test('drop an authorisation that the bank does not show, and keep it while the credentials are refused', async (t) => {
+    const gone = await setUp(t, statusOf('RCVD'), { scaReads: [{ kind: 'gone' }] });
+    await gone.run(sca);
+    assert.deepEqual((await gone.read())?.authorisations, []);
+
+    const refused = await setUp(t, { kind: 'refused' }, { scaReads: [{ kind: 'refused' }] });
+    await refused.run(sca);
+    const stored = await refused.read();
+    assert.deepEqual([stored?.suspended, stored?.authorisations], [true, [running]]);
+  });
+
+  test('keep an authorisation that starts while they read', async (t) => {
+    let startAnother = async () => {};
+    const reader: SubscriptionReader = {
+      readStatus: async () => statusOf('RCVD'),
+      async readAuthorisation() {
+        await startAnother();
+        return { kind: 'status', scaStatus: 'psuIdentified' };
+      },
+    };
+    const { run, read, schedules } = await setUp(t, statusOf('RCVD'), { reader });
+    startAnother = async () => {
+      const record = await schedules.read('key');
+      assert.ok(record);
+      const both = { ...sca, authorisations: [running, { ...running, id: 'b' }] };
+      await schedules.write('key', record.version, serializeSubscription(both), []);
+    };
+    await run(sca);
+    const authorisations = (await read())?.authorisations?.map(({ id, scaStatus }) => [id, scaStatus]);
+    assert.deepEqual(authorisations, [
+      ['a', 'psuIdentified'],
+      ['b', 'received'],
+    ]);
   });
 });

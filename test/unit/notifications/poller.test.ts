@@ -25,17 +25,24 @@ const shownAs = (code: string, finality: ShownStatus['finality'] = 'pending'): S
 });
 
 /** Instances that share a state, in front of a bank; the cached payment is what the last poll has shown. */
-function startInstances(t: TestContext, count = 1) {
+function startInstances(t: TestContext, count = 1, pendingTtlMs = second) {
   const time = simulateTime(t);
   const { keyValues } = createMemoryState(time.now);
-  const bank = { shown: shownAs('ACTC'), fails: false, refused: '', stores: true };
+  const bank = { shown: shownAs('ACTC'), fails: false, refused: '', stores: true, retryAfterMs: 0 };
+  /** The polls get their permits when it resolves. */
+  const budget = { permit: Promise.resolve(), givenBack: 0 };
   let recorded: RecordedStatus | undefined = {
     generation: '1',
     hash: bank.shown.hash,
     sinceMs: time.now(),
     readAtMs: time.now(),
   };
-  const polls: { readonly atMs: number; readonly token: string; readonly instance: number }[] = [];
+  const polls: {
+    readonly atMs: number;
+    readonly token: string;
+    readonly instance: number;
+    readonly maxCachedAgeMs: number | undefined;
+  }[] = [];
   const subscribers: ((event: StatusEvent) => void)[] = [];
   const events = {
     publish: (event: StatusEvent) => subscribers.forEach((notify) => void notify(event)),
@@ -49,12 +56,13 @@ function startInstances(t: TestContext, count = 1) {
   const pollers = Array.from({ length: count }, (_, instance) => {
     const current: PollPipeline = {
       handle: () => assert.fail('the test reads'),
-      schedule: { pendingTtl: second, settledTtl: 60 * second, maxInterval: 3_600 * second },
+      schedule: { pendingTtl: pendingTtlMs, settledTtl: 60 * second, maxInterval: 3_600 * second },
       perSecond: () => 1_000,
       statuses: {
         enabled: true,
         cacheUseOf: () => assert.fail(),
         keyOf: () => assert.fail(),
+        readKeyOf: () => assert.fail(),
         shownBy: () => assert.fail(),
         isCurrent: () => assert.fail(),
         recorded: async () => recorded,
@@ -62,10 +70,10 @@ function startInstances(t: TestContext, count = 1) {
     };
     const reads: StatusReads = {
       current,
-      async read({ headers }): Promise<PollResult> {
+      async read({ headers }, maxCachedAgeMs): Promise<PollResult> {
         const token = headers[0]?.[1] ?? '';
-        polls.push({ atMs: time.now() - startedAtMs, token, instance });
-        if (bank.fails) return { kind: 'failed' };
+        polls.push({ atMs: time.now() - startedAtMs, token, instance, maxCachedAgeMs });
+        if (bank.fails) return { kind: 'failed', retryAfterMs: bank.retryAfterMs };
         if (token === bank.refused) return { kind: 'refused' };
         const isSame = recorded?.hash === bank.shown.hash;
         if (bank.stores && recorded)
@@ -79,13 +87,26 @@ function startInstances(t: TestContext, count = 1) {
         return { kind: 'status', shown: bank.shown, response: { ...response, servedFrom: 'bank' } };
       },
     };
-    const budget = { take: async () => true };
-    return createPoller({ keyValues, events, reads, budget, metrics: { increment() {} }, now: time.now });
+    const permits = {
+      take: () => budget.permit.then(() => true),
+      giveBack() {
+        budget.givenBack += 1;
+      },
+    };
+    return createPoller({
+      keyValues,
+      events,
+      reads,
+      budget: permits,
+      metrics: { increment() {} },
+      now: time.now,
+    });
   });
 
   return {
     time,
     bank,
+    budget,
     polls,
     events,
     setRecorded(next: RecordedStatus | undefined) {
@@ -93,11 +114,11 @@ function startInstances(t: TestContext, count = 1) {
     },
     recorded: () => recorded,
     /** Listens on an instance. @returns what the listener was notified of, and how to stop */
-    listen(instance: number, token: string, tenantId?: string) {
+    listen(instance: number, token: string, tenantId?: string, paymentProduct = 'sepa-credit-transfers') {
       const notices: string[] = [];
       const listener: StatusListener = {
         urgency: 'listener',
-        target: target(token, tenantId),
+        target: { ...target(token, tenantId), operation: { ...operation, paymentProduct } },
         known: shownAs('ACTC'),
         onChange: () => notices.push('change'),
         onRefused: () => notices.push('refused'),
@@ -282,6 +303,57 @@ describe('the poller of a payment', () => {
     await time.pass(60 * second, 500);
     assert.deepEqual(polls, []);
   });
+
+  test('polls an instant payment every second at first, past a cache that keeps it for longer', async (t) => {
+    const { time, polls, listen } = startInstances(t, 1, 20 * second);
+    listen(0, 'one', 'shop', 'instant-sepa-credit-transfers');
+    await time.pass(5 * second, 50);
+    assert.deepEqual(
+      polls.map(({ atMs }) => Math.round(atMs / second)),
+      [1, 2, 3, 4, 5],
+    );
+    assert.ok(polls.every(({ maxCachedAgeMs }) => maxCachedAgeMs === 0.9 * second));
+  });
+
+  test('waits as long as the bank asks for', async (t) => {
+    const { time, bank, polls, listen } = startInstances(t);
+    Object.assign(bank, { fails: true, retryAfterMs: 30 * second });
+    listen(0, 'one');
+    await time.pass(40 * second, 250);
+    assert.deepEqual(
+      polls.map(({ atMs }) => Math.round(atMs / second)),
+      [1, 31],
+    );
+  });
+
+  test('notifies a listener while a poll waits for its permit', async (t) => {
+    const { time, bank, budget, polls, listen, setRecorded } = startInstances(t);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    budget.permit = promise;
+    listen(0, 'one');
+    await time.pass(1_500, 50);
+    assert.deepEqual(polls, []);
+    setRecorded({ generation: '2', hash: 'hash of ACSP', sinceMs: time.now(), readAtMs: time.now() });
+    const { notices } = listen(0, 'two');
+    await time.settle();
+    assert.deepEqual(notices, ['change']);
+
+    bank.shown = shownAs('ACSP');
+    resolve();
+    await time.settle();
+    assert.deepEqual([polls.length, budget.givenBack], [0, 1], 'the status was read while it waited');
+  });
+
+  test('stops when the bank refuses all credentials, until the TPP reads the status again', async (t) => {
+    const { time, bank, polls, listen } = startInstances(t);
+    bank.refused = 'expired';
+    listen(0, 'expired');
+    await time.pass(600 * second, 1_000);
+    assert.equal(polls.length, 1);
+    listen(0, 'renewed');
+    await time.pass(10 * second, 50);
+    assert.equal(polls.at(-1)?.token, 'renewed');
+  });
 });
 
 test('a poller whose lease cannot be taken tries again', async (t) => {
@@ -306,6 +378,7 @@ test('a poller whose lease cannot be taken tries again', async (t) => {
         enabled: true,
         cacheUseOf: never,
         keyOf: never,
+        readKeyOf: never,
         shownBy: never,
         isCurrent: never,
         recorded: async () => recorded,
@@ -317,7 +390,7 @@ test('a poller whose lease cannot be taken tries again', async (t) => {
     keyValues: failing,
     events: { publish() {}, subscribe: () => () => {} },
     reads,
-    budget: { take: async () => true },
+    budget: { take: async () => true, giveBack() {} },
     metrics: { increment() {} },
     now: time.now,
   });

@@ -64,7 +64,9 @@ function createStage(overrides: Partial<SubscribeDependencies> = {}) {
     pollHeadersOf: (headers) => headers.filter(([name]) => lowerCase(name) === 'authorization'),
     mayStoreCredentials: true,
     canPoll: () => true,
-    firstPollMs: () => 1_000,
+    canReadAuthorisations: () => true,
+    isFull: async () => false,
+    firstReadMs: () => 1_000,
     keepForMs: 3_600_000,
     log() {},
     ...overrides,
@@ -193,5 +195,95 @@ describe('the stage that subscribes', () => {
       [first.stored?.id, 'https://tpp.example/payments/2', 'LAST'],
     );
     assert.equal(second.stored?.status?.code, 'RCVD');
+  });
+
+  test('answers false for another payment of a tenant that has too many, and true for one that is subscribed', async () => {
+    const { send } = createStage();
+    await send(requestOf(initiation, uri));
+    const full = { isFull: async () => true };
+    const { answer, support, stored } = await createStage(full).send(requestOf(initiation, uri));
+    assert.deepEqual([answer.status, support, stored], [201, 'false', undefined]);
+
+    const { schedules } = createMemoryState();
+    const store = createSubscriptionStore(schedules);
+    await createStage({ store }).send(requestOf(initiation, uri));
+    const again = await createStage({ store, ...full }).send(requestOf(authorisation, uri), created);
+    assert.equal(again.support, 'true');
+  });
+});
+
+describe('the stage that subscribes to authorisations', () => {
+  const sca: HeaderFields[number] = ['TPP-Notification-Content-Preferred', 'status=SCA,LAST'];
+  const started = (scaStatus = 'received'): PisResponse => {
+    const body = { scaStatus, authorisationId: 'auth-1', _links: {} };
+    return { ...created, json: body, body: Buffer.from(JSON.stringify(body)) };
+  };
+  const idsOf = (
+    stored:
+      | { readonly authorisations?: readonly { readonly id?: string | undefined }[] | undefined }
+      | undefined,
+  ) => stored?.authorisations?.map(({ id }) => id);
+
+  test('stores the authorisation that is started, and since when', async () => {
+    const before = Date.now();
+    const { content, stored } = await createStage().send(requestOf(authorisation, uri, sca), started());
+    assert.equal(content, 'status=SCA,LAST');
+    assert.deepEqual(stored?.authorisations, [
+      {
+        type: 'authorisations',
+        id: 'auth-1',
+        scaStatus: 'received',
+        reported: 'received',
+        since: stored?.authorisedAt,
+      },
+    ]);
+    assert.ok((stored?.authorisedAt ?? 0) >= before);
+  });
+
+  test('adds an authorisation that starts later, without the headers, in a cancellation as well', async () => {
+    const { send } = createStage();
+    await send(requestOf(initiation, uri, sca));
+    const { answer, stored } = await send(requestOf(authorisation), started());
+    assert.deepEqual(
+      [headerValue(answer.headers, 'aspsp-notification-support'), idsOf(stored)],
+      [undefined, ['auth-1']],
+    );
+    const implicit = {
+      transactionStatus: 'ACTC',
+      _links: { scaRedirect: { href: 'https://bank.example/1' } },
+    };
+    const cancelled = await send(requestOf(cancellation), { ...created, status: 202, json: implicit });
+    assert.deepEqual(idsOf(cancelled.stored), ['auth-1', undefined]);
+  });
+
+  test('records the time of an authorisation for all contents, and authorisations only for SCA', async () => {
+    const { send } = createStage();
+    await send(requestOf(initiation, uri, preferred));
+    const { stored } = await send(requestOf(authorisation), started());
+    assert.deepEqual([typeof stored?.authorisedAt, stored?.authorisations], ['number', undefined]);
+  });
+
+  test('creates no subscription for an authorisation alone, and ignores one that was refused', async () => {
+    const { send } = createStage();
+    assert.equal((await send(requestOf(authorisation), started())).stored, undefined);
+    await send(requestOf(initiation, uri, sca));
+    const refused = await send(requestOf(authorisation), { ...started(), status: 409 });
+    assert.equal(refused.stored?.authorisations, undefined);
+  });
+
+  test('states what it can read: without the paths of authorisations, no SCA', async () => {
+    const stage = createStage({ canReadAuthorisations: () => false });
+    assert.equal((await stage.send(requestOf(initiation, uri, sca))).content, 'status=LAST');
+    const only: HeaderFields[number] = ['TPP-Notification-Content-Preferred', 'status=SCA'];
+    const { support, content } = await stage.send(requestOf(initiation, uri, only));
+    assert.deepEqual([support, content], ['false', undefined]);
+  });
+
+  test('returns the response of the bank if the authorisation cannot be added', async () => {
+    const store = {
+      read: async () => undefined,
+      change: () => Promise.reject(new GatewayError('STATE_UNAVAILABLE', 'The shared state is unavailable.')),
+    };
+    assert.equal((await createStage({ store }).send(requestOf(authorisation), started())).answer.status, 201);
   });
 });

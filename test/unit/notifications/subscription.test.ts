@@ -2,12 +2,16 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import {
   afterAttempt,
+  hasUnreported,
+  isOver,
   messageBody,
   parseSubscription,
+  runningAuthorisations,
   type Subscription,
   serializeSubscription,
+  settledForMs,
+  withReads,
   withResend,
-  withStatus,
 } from '../../../src/notifications/subscription.ts';
 
 const hour = 3_600_000;
@@ -40,14 +44,14 @@ const at = (nowMs: number, messageId = `message ${nowMs}`) => ({ nowMs, messageI
 
 describe('a subscription', () => {
   test('is read back as it was stored; anything else is ignored', () => {
-    const full = withStatus(subscription, status('ACSC', 'settled'), at(5));
+    const full = withReads(subscription, { status: status('ACSC', 'settled') }, at(5));
     assert.deepEqual(parseSubscription(serializeSubscription(full)), full);
     for (const text of ['', '{}', 'null', 'sealed:1:abc', JSON.stringify({ ...full, v: 2 })])
       assert.equal(parseSubscription(text), undefined);
   });
 
   test('gets a message for each change of the status, which replaces an undelivered one', () => {
-    const first = withStatus(subscription, status('ACTC'), at(1));
+    const first = withReads(subscription, { status: status('ACTC') }, at(1));
     assert.deepEqual(first.message, {
       id: 'message 1',
       sequence: 1,
@@ -56,38 +60,147 @@ describe('a subscription', () => {
       since: 1,
       failedAttempts: 0,
     });
-    assert.equal(withStatus(first, status('ACTC'), at(2)), first);
-    const second = withStatus(first, status('ACCC', 'final'), at(3));
+    assert.equal(withReads(first, { status: status('ACTC') }, at(2)), first);
+    const second = withReads(first, { status: status('ACCC', 'final') }, at(3));
     assert.deepEqual([second.message?.sequence, second.message?.final], [2, true]);
-    assert.equal(withStatus(second, status('RJCT', 'final'), at(4)), second, 'nothing follows the final one');
+    assert.equal(
+      withReads(second, { status: status('RJCT', 'final') }, at(4)),
+      second,
+      'nothing follows the final one',
+    );
   });
 
   test('gets no message if only other parts of the status change, or if it has no code', () => {
-    const same = withStatus(subscription, { ...status('RCVD'), hash: 'b' }, at(1));
+    const same = withReads(subscription, { status: { ...status('RCVD'), hash: 'b' } }, at(1));
     assert.deepEqual([same.message, same.status?.hash], [undefined, 'b']);
-    const without = withStatus(subscription, { hash: 'c', code: undefined, finality: 'pending' }, at(1));
+    const without = withReads(
+      subscription,
+      { status: { hash: 'c', code: undefined, finality: 'pending' } },
+      at(1),
+    );
     assert.equal(without.message, undefined);
     assert.deepEqual(parseSubscription(serializeSubscription(without)), without);
   });
 
   test('gets a message for the first status if none was known', () => {
     const { status: _, ...unknown } = subscription;
-    assert.equal(withStatus(unknown, status('RCVD'), at(1)).message?.transactionStatus, 'RCVD');
+    assert.equal(withReads(unknown, { status: status('RCVD') }, at(1)).message?.transactionStatus, 'RCVD');
   });
 
-  test('with LAST gets messages for settled and final statuses only', () => {
+  test('with LAST gets one message: for a final status, or one that has been settled for ten minutes', () => {
     const last: Subscription = { ...subscription, content: 'LAST' };
-    const pending = withStatus(last, status('ACTC'), at(1));
+    const pending = withReads(last, { status: status('ACTC') }, at(1));
     assert.equal(pending.message, undefined);
-    const settled = withStatus(pending, status('ACSC', 'settled'), at(2));
-    assert.deepEqual([settled.message?.final, settled.message?.sequence], [false, 1]);
-    assert.equal(withStatus(settled, status('ACCC', 'final'), at(3)).message?.final, true);
+    const settled = withReads(pending, { status: status('ACSC', 'settled') }, at(2));
+    assert.equal(settled.message, undefined);
+    const credited = withReads(settled, { status: status('ACCC', 'final') }, at(3));
+    assert.deepEqual([credited.message?.transactionStatus, credited.message?.final], ['ACCC', true]);
+
+    assert.equal(withReads(settled, {}, at(2 + settledForMs - 1)), settled);
+    const lasting = withReads(settled, {}, at(2 + settledForMs));
+    assert.deepEqual([lasting.message?.transactionStatus, lasting.message?.final], ['ACSC', true]);
+    assert.ok(isOver(lasting));
+    const later = withReads(lasting, { status: status('ACCC', 'final') }, at(3 + settledForMs));
+    assert.equal(later, lasting, 'nothing follows');
+  });
+
+  test('with LAST gets a settled status as the last one when it cannot be read any more', () => {
+    const last: Subscription = { ...subscription, content: 'LAST' };
+    const settled = withReads(last, { status: status('ACSC', 'settled') }, at(2));
+    assert.equal(withReads(settled, {}, { ...at(3), lastAfterMs: 0 }).message?.final, true);
+    const pending = withReads(last, { status: status('ACTC') }, at(2));
+    assert.equal(withReads(pending, {}, { ...at(3), lastAfterMs: 0 }), pending);
+  });
+});
+
+describe('a subscription with SCA', () => {
+  const type = 'authorisations';
+  const started = (id: string) => ({ type, id, scaStatus: 'received', reported: 'received', since: 0 });
+  const sca: Subscription = { ...subscription, content: 'SCA,PROCESS', authorisations: [started('a')] };
+  const scaStatus = (id: string, code: string) => ({
+    type,
+    id,
+    result: { kind: 'status', scaStatus: code } as const,
+  });
+  const shown = ({ message }: Subscription) =>
+    message && [message.sequence, message.transactionStatus, message.authorisationId, message.scaStatus];
+
+  test('gets a message for each change of an authorisation, until its end is reported', () => {
+    const identified = withReads(sca, { authorisations: [scaStatus('a', 'psuIdentified')] }, at(1));
+    assert.deepEqual(shown(identified), [1, 'RCVD', 'a', 'psuIdentified']);
+    assert.equal(withReads(identified, {}, at(2)), identified);
+    assert.equal(runningAuthorisations(identified).length, 1);
+    const finalised = withReads(identified, { authorisations: [scaStatus('a', 'finalised')] }, at(3));
+    assert.deepEqual(shown(finalised), [2, 'RCVD', 'a', 'finalised']);
+    assert.deepEqual(finalised.authorisations, []);
+  });
+
+  test('gets one message for both changes, and no message for the status alone without PROCESS', () => {
+    const reads = { status: status('ACTC'), authorisations: [scaStatus('a', 'finalised')] };
+    assert.deepEqual(shown(withReads(sca, reads, at(1))), [1, 'ACTC', 'a', 'finalised']);
+    const only: Subscription = { ...sca, content: 'SCA' };
+    assert.deepEqual(shown(withReads(only, reads, at(1))), [1, 'ACTC', 'a', 'finalised']);
+    assert.equal(withReads(only, { status: status('ACTC') }, at(1)).message, undefined);
+  });
+
+  test('keeps the authorisation of an undelivered message in the one that replaces it', () => {
+    const finalised = withReads(sca, { authorisations: [scaStatus('a', 'finalised')] }, at(1));
+    const changed = withReads(finalised, { status: status('ACTC') }, at(2));
+    assert.deepEqual(shown(changed), [2, 'ACTC', 'a', 'finalised']);
+  });
+
+  test('reports a second authorisation after the message about the first one is delivered', () => {
+    const both = { ...sca, authorisations: [started('a'), started('b')] };
+    const ended = { authorisations: [scaStatus('a', 'finalised'), scaStatus('b', 'failed')] };
+    const first = withReads(both, ended, at(1));
+    assert.deepEqual(shown(first), [1, 'RCVD', 'a', 'finalised']);
+    assert.ok(hasUnreported(first));
+    assert.equal(withReads(first, {}, at(2)), first);
+    const delivered = afterAttempt(first, 'message 1', { kind: 'delivered' }, times(3)).subscription;
+    assert.ok(delivered);
+    const second = withReads(delivered, {}, at(4));
+    assert.deepEqual(shown(second), [2, 'RCVD', 'b', 'failed']);
+    assert.ok(!hasUnreported(second));
+  });
+
+  test('gets nothing after the final status, which replaces what is not delivered', () => {
+    const reads = { status: status('RJCT', 'final'), authorisations: [scaStatus('a', 'failed')] };
+    const rejected = withReads(sca, reads, at(1));
+    assert.deepEqual([shown(rejected), rejected.message?.final], [[1, 'RJCT', 'a', 'failed'], true]);
+    assert.equal(withReads(rejected, { authorisations: [scaStatus('a', 'finalised')] }, at(2)), rejected);
+  });
+
+  test('waits for the status of the payment before the first message', () => {
+    const { status: _, ...unknown } = sca;
+    const unreported = withReads(unknown, { authorisations: [scaStatus('a', 'failed')] }, at(1));
+    assert.equal(unreported.message, undefined);
+    assert.deepEqual(shown(withReads(unreported, { status: status('ACTC') }, at(2))), [
+      1,
+      'ACTC',
+      'a',
+      'failed',
+    ]);
+  });
+
+  test('has the authorisation in its message', () => {
+    const failed = withReads(sca, { authorisations: [scaStatus('a', 'failed')] }, at(1));
+    assert.ok(failed.message);
+    const body = JSON.parse(messageBody(failed, failed.message, 'https://gateway.example/status').toString());
+    assert.deepEqual(body, {
+      paymentId: 'payment',
+      transactionStatus: 'RCVD',
+      final: false,
+      sequence: 1,
+      authorisationId: 'a',
+      scaStatus: 'failed',
+      _links: { status: { href: 'https://gateway.example/status' } },
+    });
   });
 });
 
 describe('the message of a subscription', () => {
-  const changed = withStatus(subscription, status('ACTC'), at(0));
-  const final = withStatus(subscription, status('ACCC', 'final'), at(0));
+  const changed = withReads(subscription, { status: status('ACTC') }, at(0));
+  const final = withReads(subscription, { status: status('ACCC', 'final') }, at(0));
   const failed = { kind: 'failed', why: 'the endpoint fails (5xx)' } as const;
 
   test('has only the payment, its status, the number, and the link', () => {
@@ -147,7 +260,7 @@ describe('the message of a subscription', () => {
   });
 
   test('is due at once if it is newer than the one that was attempted, whatever became of that', () => {
-    const newer = withStatus(changed, status('ACSC', 'settled'), at(1));
+    const newer = withReads(changed, { status: status('ACSC', 'settled') }, at(1));
     for (const result of [failed, { kind: 'delivered' } as const]) {
       const outcome = afterAttempt(newer, 'message 0', result, times(2));
       assert.deepEqual([outcome.subscription, outcome.retryInMs], [newer, 0]);

@@ -2,12 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import type { HeaderFields } from '../../../../src/pis/headers.ts';
+import { retryAfterMs } from '../../../../src/pis/retry-after.ts';
 import { createMemoryState } from '../../../../src/state/memory.ts';
-import {
-  createAdaptiveRate,
-  recoveringRate,
-  retryAfterMs,
-} from '../../../../src/upstream/shaping/adaptive-rate.ts';
+import { createAdaptiveRate, recoveringRate } from '../../../../src/upstream/shaping/adaptive-rate.ts';
 import { createFailingState } from '../../../kit/failing-state.ts';
 import { simulateTime } from '../../../kit/simulated-time.ts';
 

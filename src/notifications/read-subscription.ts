@@ -1,0 +1,197 @@
+/**
+ * The reads for one subscription: the status of its payment, and of the authorisations that run.
+ *
+ * A payment that is also waited for has one poller: the subscription takes the same lease as the poller of the waiting reads, and
+ * uses what that has read.
+ */
+
+import type { Operation } from '../pis/operations.ts';
+import type { Client } from '../request/messages.ts';
+import type { PaymentOfTenant, RecordedStatus, ShownStatus, StatusEvents } from '../request/statuses.ts';
+import type { KeyValues } from '../state/ports.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { type Authorisation, authorisationIdsIn, scaStatusOf } from './authorisations.ts';
+import type { PollBudget } from './poll-budget.ts';
+import { keptMsOf, maxKeptAfterFailureMs, pollLeaseName, takePollLease } from './poll-lease.ts';
+import { isInstantProduct } from './poll-schedule.ts';
+import type { PollTarget } from './poll-target.ts';
+import type { PollResult, ResourceReads, StatusReads } from './status-reads.ts';
+import type { Subscription } from './subscription.ts';
+
+/** The result of reading a status for a subscription. */
+export type StatusRead =
+  | ({ readonly kind: 'status' } & ShownStatus)
+  /** It is known that the status has not changed, or another poller is reading it. Milliseconds. */
+  | { readonly kind: 'known'; readonly dueInMs: number }
+  /** The bank or the gateway does not accept the credentials for this payment. */
+  | { readonly kind: 'refused' }
+  | { readonly kind: 'failed'; readonly retryAfterMs?: number | undefined }
+  /** Nothing was asked: this instance is busy, it stops, or the shared state is unavailable. */
+  | { readonly kind: 'dropped' };
+
+/** The result of a read for an authorisation. */
+export type ScaRead =
+  | { readonly kind: 'status'; readonly scaStatus: string }
+  | { readonly kind: 'listed'; readonly ids: readonly string[] }
+  /** The bank does not know it, or the settings do not accept its path. */
+  | { readonly kind: 'gone' }
+  | Exclude<StatusRead, { readonly kind: 'status' | 'known' }>;
+
+/** What the settings in effect say about the reads of a subscription. */
+export interface ReadableSubscription {
+  readonly client: Client;
+  /** The read of the status. */
+  readonly operation: Operation;
+  /** The name of the environment. */
+  readonly environment: string;
+  readonly payment: PaymentOfTenant;
+}
+
+export interface SubscriptionReader {
+  /** Both never reject. @param signal aborts the wait for a permit */
+  readStatus(subscription: Subscription, signal: AbortSignal): Promise<StatusRead>;
+  /** Reads an authorisation, or the list of them if it has no id. */
+  readAuthorisation(
+    subscription: Subscription,
+    authorisation: Authorisation,
+    signal: AbortSignal,
+  ): Promise<ScaRead>;
+}
+
+interface SubscriptionReaderDependencies {
+  readonly keyValues: KeyValues;
+  readonly events: Pick<StatusEvents, 'publish'>;
+  readonly reads: StatusReads & ResourceReads;
+  readonly budget: Pick<PollBudget, 'take' | 'giveBack'>;
+  readonly metrics: Pick<Metrics, 'increment'>;
+  /** `undefined` if the settings do not allow to read it. */
+  readonly readableOf: (subscription: Subscription) => ReadableSubscription | undefined;
+  /** The read of an authorisation, or of the list; `undefined` if the settings do not accept its path. */
+  readonly authorisationReadOf: (
+    subscription: Subscription,
+    authorisation: Pick<Authorisation, 'type' | 'id'>,
+  ) => Operation | undefined;
+  /** From one read to the next; `undefined` if the status does not change any more. @param readAtMs milliseconds since 1970 */
+  readonly intervalMs: (subscription: Subscription, readAtMs: number) => number | undefined;
+  /** The clock of the status cache. */
+  readonly now: () => number;
+}
+
+/** How soon to look again while another poller reads the status. Milliseconds. */
+const otherPollerMs = 10_000;
+/** A read that is later than now by more than this has the time of an instance whose clock is wrong. Milliseconds. */
+const maxClockSkewMs = 1_000;
+
+export function createSubscriptionReader({
+  keyValues,
+  events,
+  reads,
+  budget,
+  metrics,
+  readableOf,
+  authorisationReadOf,
+  intervalMs,
+  now,
+}: SubscriptionReaderDependencies): SubscriptionReader {
+  const recordedOf = async (paymentKey: string) => reads.current?.statuses.recorded(paymentKey);
+
+  /** Milliseconds until the status is due; 0 or less if it is to be read now. */
+  function dueInMs(subscription: Subscription, { hash, readAtMs }: RecordedStatus): number {
+    const { status, failedReads = 0 } = subscription;
+    if (hash === undefined || hash !== status?.hash) return 0;
+    if (readAtMs === 0 || readAtMs > now() + maxClockSkewMs) return 0;
+    const { failedReads: _, ...unfailed } = subscription;
+    const interval = intervalMs(failedReads > 0 ? unfailed : subscription, readAtMs);
+    return interval === undefined ? 0 : readAtMs + interval - now();
+  }
+
+  const takePermit = ({ environment, payment }: ReadableSubscription, signal: AbortSignal) =>
+    budget.take({ environment, tenantId: payment.tenantId, urgency: 'subscription' }, () => !signal.aborted);
+
+  async function readStatus(subscription: Subscription, signal: AbortSignal): Promise<StatusRead> {
+    const readable = readableOf(subscription);
+    if (!readable) return { kind: 'refused' };
+    const { environment, payment } = readable;
+    const before = await recordedOf(payment.paymentKey);
+    if (!before) return { kind: 'dropped' };
+    const leftMs = dueInMs(subscription, before);
+    if (leftMs > 0) return { kind: 'known', dueInMs: leftMs };
+    if (!(await takePermit(readable, signal))) return { kind: 'dropped' };
+
+    // A TPP, or the poller of the waiting reads, may have read it since.
+    const recorded = await recordedOf(payment.paymentKey);
+    const leftNowMs = recorded ? dueInMs(subscription, recorded) : 0;
+    const lease =
+      recorded && leftNowMs <= 0
+        ? await takePollLease(keyValues, pollLeaseName(payment, recorded.generation))
+        : undefined;
+    if (!recorded || !lease) {
+      budget.giveBack(environment);
+      if (!recorded) return { kind: 'dropped' };
+      const interval = intervalMs(subscription, now()) ?? otherPollerMs;
+      return { kind: 'known', dueInMs: leftNowMs > 0 ? leftNowMs : Math.min(interval, otherPollerMs) };
+    }
+    const result = await reads.read(targetOf(subscription, readable), maxCachedAgeMs(subscription));
+    const outcome =
+      result.kind === 'status' && result.shown.hash === subscription.status?.hash
+        ? 'unchanged'
+        : outcomes[result.kind];
+    metrics.increment('penstock_polls_total', { environment, outcome });
+    if (result.kind === 'refused') await lease.release();
+    else await lease.keep(keptMsOf(keptIntervalMs(subscription, result)));
+    // The cache publishes a change only if it knew the status before.
+    if (outcome === 'changed' && recorded.hash === undefined) events.publish({ what: 'changed', ...payment });
+    return statusReadOf(result);
+  }
+
+  function keptIntervalMs(subscription: Subscription, { kind }: PollResult): number {
+    const interval = intervalMs(subscription, now()) ?? otherPollerMs;
+    return kind === 'status' ? interval : Math.min(interval, maxKeptAfterFailureMs);
+  }
+
+  /** The cache may keep a status for longer than an instant payment is left unread. */
+  function maxCachedAgeMs(subscription: Subscription): number | undefined {
+    if (!isInstantProduct(subscription.paymentProduct)) return undefined;
+    const interval = intervalMs(subscription, now());
+    return interval === undefined ? undefined : keptMsOf(interval);
+  }
+
+  async function readAuthorisation(
+    subscription: Subscription,
+    authorisation: Authorisation,
+    signal: AbortSignal,
+  ): Promise<ScaRead> {
+    const readable = readableOf(subscription);
+    const operation = authorisationReadOf(subscription, authorisation);
+    if (!readable || !operation) return { kind: 'gone' };
+    if (!(await takePermit(readable, signal))) return { kind: 'dropped' };
+    const result = await reads.readJson(targetOf(subscription, { ...readable, operation }));
+    if (result.kind !== 'json') return result.kind === 'rejected' ? { kind: 'gone' } : result;
+    if (authorisation.id === undefined) return { kind: 'listed', ids: authorisationIdsIn(result.json) };
+    const scaStatus = scaStatusOf(result.json);
+    return scaStatus === undefined ? { kind: 'failed' } : { kind: 'status', scaStatus };
+  }
+
+  return { readStatus, readAuthorisation };
+}
+
+/** Authorisations are polled in the status lane as well, so that payments and other reads come first. */
+const targetOf = (
+  { headers }: Subscription,
+  { client, operation, environment, payment }: ReadableSubscription,
+): PollTarget => ({ ...payment, client, operation: { ...operation, lane: 'status' }, environment, headers });
+
+const outcomes = { status: 'changed', refused: 'refused', rejected: 'refused', failed: 'failed' } as const;
+
+function statusReadOf(result: PollResult): StatusRead {
+  switch (result.kind) {
+    case 'status':
+      return { kind: 'status', ...result.shown };
+    case 'refused':
+      return { kind: 'refused' };
+    case 'rejected':
+      return { kind: 'failed' };
+    case 'failed':
+      return result;
+  }
+}
