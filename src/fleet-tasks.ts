@@ -22,7 +22,7 @@ interface FleetTasks {
 }
 
 interface FleetTasksDependencies {
-  readonly services: Pick<Services, 'instanceId' | 'fleet' | 'timeline' | 'telemetry'>;
+  readonly services: Pick<Services, 'instanceId' | 'fleet' | 'timeline' | 'telemetry' | 'notifications'>;
   readonly requestHandlers: RequestHandlers;
   readonly listenerCertificate: Pick<ListenerCertificate, 'certificates'>;
   readonly readiness: Pick<ReadinessCheck, 'withoutCertificates'>;
@@ -37,7 +37,7 @@ const eventOffsetMs = 300;
 const checkEveryMs = 250;
 
 export function createFleetTasks({
-  services: { instanceId, fleet, timeline, telemetry },
+  services: { instanceId, fleet, timeline, telemetry, notifications },
   requestHandlers,
   listenerCertificate,
   readiness,
@@ -49,6 +49,7 @@ export function createFleetTasks({
     readiness: readiness.withoutCertificates,
     circuits: () => requestHandlers.current.upstreams.circuits(),
     limiters: () => requestHandlers.current.upstreams.limiters(),
+    notifications: notifications.figures,
     processFigures: processFigures.read,
   });
   const recordCertificates = createCertificateTimeline(timeline);

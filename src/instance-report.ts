@@ -1,7 +1,7 @@
 /** What this instance reports of itself to the other instances, every second. */
 
 import type { Readiness } from './admin/dashboard-snapshot.ts';
-import type { InstanceReport, ReportedCircuit } from './telemetry/fleet-messages.ts';
+import type { InstanceFigures, InstanceReport, ReportedCircuit } from './telemetry/fleet-messages.ts';
 import { type SecondCounts, statsOfCounts, sumOfCounts } from './telemetry/live-stats.ts';
 import type { ProcessFigures } from './telemetry/process-figures.ts';
 import type { CircuitView } from './upstream/circuit/tenant-circuits.ts';
@@ -13,6 +13,10 @@ interface ReportSources {
   readonly readiness: () => Readiness;
   readonly circuits: () => readonly CircuitView[];
   readonly limiters: () => readonly EnvironmentLimiterStats[];
+  readonly notifications: () => Pick<
+    InstanceFigures,
+    'waits' | 'streams' | 'pollsPerSecond' | 'overduePolls'
+  >;
   readonly processFigures: () => ProcessFigures;
 }
 
@@ -26,7 +30,7 @@ const maxTextLength = 1_000;
  * @returns creates the report; its argument are the seconds that have ended, oldest first
  */
 export function createInstanceReport(
-  { instanceId, readiness, circuits, limiters, processFigures }: ReportSources,
+  { instanceId, readiness, circuits, limiters, notifications, processFigures }: ReportSources,
   startedAt: string = new Date().toISOString(),
 ): (seconds: readonly SecondCounts[]) => InstanceReport {
   return (seconds) => {
@@ -48,6 +52,7 @@ export function createInstanceReport(
         ...requestFigures(seconds.slice(-figureSeconds)),
         waiting: sumOf(queues, ({ waiting: { write, read, status } }) => write + read + status),
         inFlight: sumOf(queues, ({ inFlight }) => inFlight),
+        ...notifications(),
         ...processFigures(),
       },
       circuits: circuits().filter(isNoteworthy).map(reportCircuit),

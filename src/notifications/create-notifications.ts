@@ -4,6 +4,7 @@ import type { RequestEvent } from '../request/request-events.ts';
 import type { StatusEvents } from '../request/statuses.ts';
 import type { State } from '../state/ports.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import { createEventRate } from './event-rate.ts';
 import { createOpenListeners, type OpenListeners } from './open-listeners.ts';
 import { createReadPace, type ReadPace } from './pace-reads.ts';
 import { createPollBudget, type PollBudget } from './poll-budget.ts';
@@ -18,6 +19,19 @@ export interface NotificationServices {
   readonly onReadEvent: (event: RequestEvent, environment: string) => void;
   readonly budget: PollBudget;
   readonly readPace: ReadPace;
+  /** Of this instance, now. */
+  readonly figures: () => NotificationFigures;
+}
+
+/** What this instance reports to the others. */
+export interface NotificationFigures {
+  /** Status reads that wait for a change, and open streams. */
+  readonly waits: number;
+  readonly streams: number;
+  /** Polls that were sent to the bank, in the last five seconds. */
+  readonly pollsPerSecond: number;
+  /** Polls that wait for a permit. */
+  readonly overduePolls: number;
 }
 
 interface NotificationDependencies {
@@ -32,6 +46,9 @@ interface NotificationDependencies {
   readonly now: () => number;
 }
 
+/** As long as those of requests in the report of an instance. */
+const figureSeconds = 5;
+
 /** The rest of the connections remains for requests that do not wait. */
 const connectionShare = 0.5;
 
@@ -44,7 +61,12 @@ export function createNotifications({
   now,
 }: NotificationDependencies): NotificationServices {
   const openListeners = createOpenListeners(Math.floor(maxConnections * connectionShare));
-  const onReadEvent = (event: RequestEvent, environment: string) => countCall(metrics, event, environment);
+  const pollRate = createEventRate(figureSeconds);
+  function onReadEvent(event: RequestEvent, environment: string): void {
+    if (event.what !== 'call') return;
+    pollRate.count();
+    countCall(metrics, event, environment);
+  }
   const reads = createStatusReads(onReadEvent);
   const budget = createPollBudget({
     buckets: tokenBuckets,
@@ -58,13 +80,27 @@ export function createNotifications({
     budget.overdue().map(({ environment, count }) => ({ labels: { environment }, value: count })),
   );
   const poller = createPoller({ keyValues, events, reads, budget, metrics, now });
-  return { openListeners, reads, budget, poller, onReadEvent, readPace: createReadPace(budget) };
+  return {
+    openListeners,
+    reads,
+    budget,
+    poller,
+    onReadEvent,
+    readPace: createReadPace(budget),
+    figures: () => ({
+      waits: openListeners.count('wait'),
+      streams: openListeners.count('stream'),
+      pollsPerSecond: pollRate.perSecond(),
+      overduePolls: budget.overdue().reduce((sum, { count }) => sum + count, 0),
+    }),
+  };
 }
 
 /** A poll is no request of a TPP, but its call to the bank counts as any other. */
-function countCall(metrics: Metrics, event: RequestEvent, environment: string): void {
-  if (event.what !== 'call') return;
+function countCall(metrics: Metrics, { totalMs }: CallEvent, environment: string): void {
   metrics
     .histogram('penstock_upstream_duration_seconds', { environment, lane: 'status' })
-    .observe(event.totalMs / 1_000);
+    .observe(totalMs / 1_000);
 }
+
+type CallEvent = Extract<RequestEvent, { readonly what: 'call' }>;

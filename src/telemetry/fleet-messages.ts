@@ -25,6 +25,11 @@ const figures = z.object({
   /** Calls to the bank, now. */
   waiting: count,
   inFlight: count,
+  /** Status reads that wait, open streams, and the polls for them; earlier releases do not report these. */
+  waits: count.default(0),
+  streams: count.default(0),
+  pollsPerSecond: z.number().default(0),
+  overduePolls: count.default(0),
   /** Of the process, in the last second; 100 is one core. */
   cpuPercent: z.number(),
   memoryBytes: count,

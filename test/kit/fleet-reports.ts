@@ -18,7 +18,8 @@ export const instanceReport = (
   reasons: [],
   figures: {
     ...{ requestsPerSecond: 0, refusedPerSecond: 0, failedPerSecond: 0, p50Ms: null, p99Ms: null },
-    ...{ waiting: 0, inFlight: 0, cpuPercent: 0.5, memoryBytes: 100_000_000, eventLoopDelayMs: 0 },
+    ...{ waiting: 0, inFlight: 0, waits: 0, streams: 0, pollsPerSecond: 0, overduePolls: 0 },
+    ...{ cpuPercent: 0.5, memoryBytes: 100_000_000, eventLoopDelayMs: 0 },
   },
   circuits: [],
   queues: [],
