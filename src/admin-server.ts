@@ -113,6 +113,11 @@ export function createAdminServer({
     },
     loss: ledger.lossGuard,
     subscriptions: services.webhooks.manage,
+    pollLimits: () =>
+      requestHandlers.current.upstreams.limiters().map(({ environment, perSecond }) => ({
+        environment,
+        perSecond: perSecond * currentConfig.value.notifications.share,
+      })),
     resolve: services.resolve,
     signIn: signIn.handlers,
   });

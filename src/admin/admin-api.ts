@@ -73,13 +73,14 @@ export function createAdminApi({
   resolve,
   loss,
   subscriptions,
+  pollLimits,
   events,
   signIn,
 }: AdminApiDependencies): AdminApi {
   return {
     ...signIn,
     ...createInDoubtHandlers({ inDoubt, resolve, audit }),
-    ...createNotificationHandlers({ subscriptions, audit }),
+    ...createNotificationHandlers({ subscriptions, pollLimits, audit }),
 
     getLiveness: () => ({ status: 'live' }),
 

@@ -1,24 +1,75 @@
-/** The handlers for subscriptions of webhooks: list them, send a message again, and end a subscription. */
+/** The handlers for subscriptions of webhooks: list and count them, send messages again, and end a subscription. */
 
 import type { ListedSubscription, ManageSubscriptions } from '../notifications/manage-subscriptions.ts';
 import type { AuditRecorder } from '../request/audit-event.ts';
+import { asGatewayError } from '../request/errors.ts';
 import { AdminRefusal } from './admin-refusal.ts';
 import { operatorOf } from './authenticate-operator.ts';
 import type { AdminApi } from './routes.ts';
+import { shareRead } from './shared-read.ts';
 
 export interface NotificationDependencies {
   readonly subscriptions: ManageSubscriptions;
+  /** Calls per second that all polls of each environment may use together. */
+  readonly pollLimits: () => readonly PollLimit[];
   readonly audit: AuditRecorder;
 }
 
-type NotificationHandlers = Pick<AdminApi, 'listNotifications' | 'changeNotification'>;
+interface PollLimit {
+  readonly environment: string;
+  readonly perSecond: number;
+}
+
+type NotificationHandlers = Pick<
+  AdminApi,
+  | 'listNotifications'
+  | 'summarizeNotifications'
+  | 'showNotification'
+  | 'resendNotifications'
+  | 'changeNotification'
+>;
 
 export function createNotificationHandlers({
   subscriptions,
+  pollLimits,
   audit,
 }: NotificationDependencies): NotificationHandlers {
+  /** All consoles count regularly, and there may be a thousand tenants. */
+  const count = shareRead(subscriptions.count);
+
   return {
     listNotifications: async ({ query }) => (await subscriptions.list(query)).map(viewSubscription),
+
+    summarizeNotifications: async () => ({
+      clients: subscriptions.clients(),
+      tenants: await count(),
+      pollLimits: pollLimits(),
+    }),
+
+    async showNotification({ parameters: { id } }) {
+      const found = await subscriptions.find(id);
+      if (!found) throw new AdminRefusal(404, 'No subscription has this id.');
+      return viewSubscription(found);
+    },
+
+    async resendNotifications({ body: { tenant, reason }, response }) {
+      let resent = 0;
+      const record = (outcome: string, result: object) =>
+        audit.record({
+          who: operatorOf(response).name,
+          action: 'resend dead letters',
+          outcome,
+          details: { tenant, reason, resent, ...result },
+        });
+      try {
+        for await (const sent of subscriptions.resendDead(tenant)) resent += sent;
+      } catch (thrown) {
+        await record('failed', { why: asGatewayError(thrown).message });
+        throw thrown;
+      }
+      await record('done', {});
+      return { resent };
+    },
 
     async changeNotification({ parameters: { id }, body: { action, reason }, response }) {
       const changed = await subscriptions[action](id);

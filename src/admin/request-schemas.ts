@@ -146,6 +146,16 @@ export const notificationRequest = z.strictObject(
   jsonError,
 );
 
+/** Sends the dead letters again, of one tenant or of all. */
+export const resendRequest = z.strictObject(
+  {
+    action: z.literal('resend', { error: 'expected resend' }),
+    tenant: z.string().min(1).optional().describe('Only those of this tenant; otherwise all.'),
+    reason,
+  },
+  jsonError,
+);
+
 /** Accepts that repeats of payments which the shared state has lost may be sent again. */
 export const acceptLossRequest = z.strictObject({ reason }, jsonError);
 

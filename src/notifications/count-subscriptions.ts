@@ -1,4 +1,4 @@
-/** The gauges of subscriptions and their messages, counted in the shared state. Every instance reports the same numbers. */
+/** How many subscriptions and messages there are in the shared state: for the gauges, which are equal on every instance, and operators. */
 
 import type { Schedules } from '../state/schedules.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
@@ -9,35 +9,28 @@ interface CountDependencies {
   readonly schedules: Pick<Schedules, 'count'>;
   readonly tenants: () => readonly NamedIdentity[];
   readonly environments: () => readonly NamedIdentity[];
-  readonly metrics: Metrics;
 }
 
-interface Counts {
+/** How many subscriptions a tenant has. */
+export interface SubscriptionCounts {
   readonly tenant: string;
+  /** Those whose status is read, and those that are suspended. */
   readonly active: number;
+  /** Of these, those whose read is due. */
   readonly overdue: number;
   readonly undelivered: number;
   readonly dead: number;
 }
 
-/** @returns counts again; the gauges keep the last numbers if the shared state is unavailable */
-export function createSubscriptionCounts({
+/** Counts the subscriptions of each tenant. @throws GatewayError STATE_UNAVAILABLE */
+export type CountSubscriptions = () => Promise<readonly SubscriptionCounts[]>;
+
+export function createCountSubscriptions({
   schedules,
   tenants,
   environments,
-  metrics,
-}: CountDependencies): () => Promise<void> {
-  let counts: readonly Counts[] = [];
-  const gauge = (state: Exclude<keyof Counts, 'tenant'>) =>
-    counts.map((count) => ({ labels: { tenant: count.tenant, state }, value: count[state] }));
-  metrics.addGaugeSource('penstock_subscriptions', () => [
-    ...gauge('active'),
-    ...gauge('overdue'),
-    ...gauge('undelivered'),
-    ...gauge('dead'),
-  ]);
-
-  async function countOf({ name, id: tenant }: NamedIdentity): Promise<Counts> {
+}: CountDependencies): CountSubscriptions {
+  async function countOf({ name, id: tenant }: NamedIdentity): Promise<SubscriptionCounts> {
     const polls = environments().map(({ id: environment }) =>
       schedules.count(queueNames.poll({ tenant, environment })),
     );
@@ -56,13 +49,29 @@ export function createSubscriptionCounts({
   }
 
   return async () => {
-    const all = await Promise.all(tenants().map(countOf)).catch(() => undefined);
-    counts = all ? [...Map.groupBy(all, ({ tenant }) => tenant)].map(merge) : counts;
+    const all = await Promise.all(tenants().map(countOf));
+    return [...Map.groupBy(all, ({ tenant }) => tenant)].map(merge);
+  };
+}
+
+/** @returns counts again for the gauges, which keep the last numbers if the shared state is unavailable */
+export function createSubscriptionGauges(count: CountSubscriptions, metrics: Metrics): () => Promise<void> {
+  let counts: readonly SubscriptionCounts[] = [];
+  const gauge = (state: Exclude<keyof SubscriptionCounts, 'tenant'>) =>
+    counts.map((one) => ({ labels: { tenant: one.tenant, state }, value: one[state] }));
+  metrics.addGaugeSource('penstock_subscriptions', () => [
+    ...gauge('active'),
+    ...gauge('overdue'),
+    ...gauge('undelivered'),
+    ...gauge('dead'),
+  ]);
+  return async () => {
+    counts = await count().catch(() => counts);
   };
 }
 
 /** A tenant that others were merged into has several identities. */
-const merge = ([tenant, counts]: readonly [string, readonly Counts[]]): Counts => ({
+const merge = ([tenant, counts]: readonly [string, readonly SubscriptionCounts[]]): SubscriptionCounts => ({
   tenant,
   active: sum(counts.map(({ active }) => active)),
   overdue: sum(counts.map(({ overdue }) => overdue)),

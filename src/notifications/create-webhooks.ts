@@ -5,7 +5,7 @@ import type { KeyValues } from '../state/ports.ts';
 import type { Schedules } from '../state/schedules.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { createSubscriptionCounts } from './count-subscriptions.ts';
+import { createCountSubscriptions, createSubscriptionGauges } from './count-subscriptions.ts';
 import { createDeliveries } from './deliver-messages.ts';
 import {
   createManageSubscriptions,
@@ -205,7 +205,8 @@ export function createWebhooks({
     onStatusEvent(tenantId, paymentKey).catch(() => {}); // the next poll sees it
   });
 
-  const count = createSubscriptionCounts({ schedules, tenants, environments, metrics });
+  const count = createCountSubscriptions({ schedules, tenants, environments });
+  const countForGauges = createSubscriptionGauges(count, metrics);
 
   const webhooks: Webhooks = {
     current: undefined,
@@ -216,13 +217,21 @@ export function createWebhooks({
       max: () => webhooks.current?.maxSubscriptions ?? 0,
       now,
     }),
-    manage: createManageSubscriptions({ schedules, store, tenants, environments, paymentKeyOf }),
+    manage: createManageSubscriptions({
+      schedules,
+      store,
+      count,
+      clients: () => [...(webhooks.current?.clients.keys() ?? [])],
+      tenants,
+      environments,
+      paymentKeyOf,
+    }),
     run() {
       const isCountDue = runs % runsPerCount === 0;
       const isDue = Boolean(webhooks.current?.clients.size) || runs % runsWithoutClients === 0;
       runs += 1;
       if (!isDue) return;
-      if (isCountDue) void count();
+      if (isCountDue) void countForGauges();
       void deliveries.run();
       void polls.run();
       void deadLetters.run();

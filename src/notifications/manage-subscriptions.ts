@@ -1,6 +1,7 @@
 /** What operators see of subscriptions and their messages, and what they can do with them. */
 
 import type { Schedules } from '../state/schedules.ts';
+import type { CountSubscriptions } from './count-subscriptions.ts';
 import { parseSubscription, type Subscription, withResend } from './subscription.ts';
 import {
   queueNames,
@@ -32,10 +33,20 @@ export interface SubscriptionFilter {
 
 /** All throw GatewayError STATE_UNAVAILABLE. */
 export interface ManageSubscriptions {
-  /** At most `maxListed` of each tenant and queue. */
+  /** At most `maxListed` of each tenant and queue, and `maxListedInAll`. */
   list(filter: SubscriptionFilter): Promise<readonly ListedSubscription[]>;
+  find(id: string): Promise<ListedSubscription | undefined>;
+  readonly count: CountSubscriptions;
+  /** The names of the clients that may have webhooks. */
+  clients(): readonly string[];
   /** Makes the message of a subscription due now; a dead letter is sent again under its id. @returns undefined if there is none */
   resend(id: string): Promise<Subscription | undefined>;
+  /**
+   * Sends the dead letters again, of one tenant or of all.
+   *
+   * @returns the number of those sent again, in parts: if one rejects, those before have been sent
+   */
+  resendDead(tenant?: string): AsyncIterable<number>;
   /** Ends a subscription; its message is not sent any more. @returns the subscription, undefined if there is none */
   end(id: string): Promise<Subscription | undefined>;
 }
@@ -43,6 +54,8 @@ export interface ManageSubscriptions {
 interface ManageDependencies {
   readonly schedules: Schedules;
   readonly store: SubscriptionStore;
+  readonly count: CountSubscriptions;
+  readonly clients: () => readonly string[];
   /** The tenants and environments of the configuration, by name, with their identities. */
   readonly tenants: () => readonly NamedIdentity[];
   readonly environments: () => readonly NamedIdentity[];
@@ -55,10 +68,13 @@ export interface NamedIdentity {
 }
 
 const maxListed = 200;
+const maxListedInAll = 1_000;
 
 export function createManageSubscriptions({
   schedules,
   store,
+  count,
+  clients,
   tenants,
   environments,
   paymentKeyOf,
@@ -70,7 +86,7 @@ export function createManageSubscriptions({
     const { v, id, headers, suspended, authorisations, authorisedAt, ...shown } = subscription;
     return {
       ...shown,
-      id: key,
+      id: idOf(key),
       tenant: nameOf(tenants(), shown.tenant),
       environment: nameOf(environments(), shown.environment),
       state: stateOf(subscription),
@@ -112,28 +128,58 @@ export function createManageSubscriptions({
     return found;
   }
 
+  const tenantsNamed = (name: string | undefined) =>
+    tenants().filter((tenant) => name === undefined || tenant.name === name);
+
+  /** @param isWanted which subscriptions with a message */
+  async function resend(
+    key: string,
+    isWanted: (current: Subscription) => boolean = () => true,
+  ): Promise<Subscription | undefined> {
+    let resent: Subscription | undefined;
+    await store.change(key, (current) => {
+      resent = current?.message && isWanted(current) ? withResend(current, Date.now()) : undefined;
+      if (!resent) return undefined;
+      const due = [
+        { queue: queueNames.delivery(resent.tenant), inMs: 0 },
+        { queue: queueNames.dead(resent.tenant), inMs: undefined },
+      ];
+      return { subscription: resent, due };
+    });
+    return resent;
+  }
+
+  /** @returns how many were sent again */
+  async function resendSome(queue: string): Promise<number> {
+    const listed = await schedules.list(queue, maxListed);
+    const resent = await Promise.all(listed.map(({ key }) => resend(key, isDead)));
+    return resent.filter((one) => one !== undefined).length;
+  }
+
   return {
     async list({ tenant, payment, state }) {
-      const wanted = tenants().filter(({ name }) => tenant === undefined || name === tenant);
+      const wanted = tenantsNamed(tenant);
       const found = payment === undefined ? await inQueues(wanted, state) : await ofPayment(wanted, payment);
-      return [...found.values()].filter((one) => state === undefined || one.state === state);
+      const listed = [...found.values()].filter((one) => state === undefined || one.state === state);
+      return listed.slice(0, maxListedInAll);
     },
-    async resend(id) {
-      let resent: Subscription | undefined;
-      await store.change(id, (current) => {
-        resent = current?.message && withResend(current, Date.now());
-        if (!resent) return undefined;
-        const due = [
-          { queue: queueNames.delivery(resent.tenant), inMs: 0 },
-          { queue: queueNames.dead(resent.tenant), inMs: undefined },
-        ];
-        return { subscription: resent, due };
-      });
-      return resent;
+    async find(id) {
+      const key = keyOf(id);
+      const subscription = await store.read(key);
+      return subscription && view(key, subscription);
+    },
+    count,
+    clients,
+    resend: (id) => resend(keyOf(id)),
+    async *resendDead(tenant) {
+      for (const { id } of tenantsNamed(tenant)) {
+        const queue = queueNames.dead(id);
+        for (let sent = await resendSome(queue); sent > 0; sent = await resendSome(queue)) yield sent;
+      }
     },
     async end(id) {
       let ended: Subscription | undefined;
-      await store.change(id, (current) => {
+      await store.change(keyOf(id), (current) => {
         ended = current;
         return current && { subscription: undefined, due: removedFromQueues(current) };
       });
@@ -141,6 +187,12 @@ export function createManageSubscriptions({
     },
   };
 }
+
+/** The id that operators see: a key may begin with `-`, as an option of a command does. */
+const idOf = (key: string) => `sub-${key}`;
+const keyOf = (id: string) => id.replace(/^sub-/, '');
+
+const isDead = (subscription: Subscription) => stateOf(subscription) === 'dead';
 
 function stateOf({ message, suspended }: Subscription): SubscriptionState {
   if (message) return message.deadSince === undefined ? 'undelivered' : 'dead';

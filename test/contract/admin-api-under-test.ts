@@ -15,6 +15,7 @@ import { createAuditLog } from '../../src/environments/audit-log.ts';
 import type { PreflightReport } from '../../src/environments/preflight.ts';
 import { createSwitchEnvironment } from '../../src/environments/switch-environment.ts';
 import type { LossReport } from '../../src/idempotency/loss-guard.ts';
+import type { ManageSubscriptions } from '../../src/notifications/manage-subscriptions.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createFailingState, type FailingState } from '../kit/failing-state.ts';
 import { configOf } from '../kit/gateway.ts';
@@ -56,18 +57,29 @@ export const failedPreflight: PreflightReport = {
   steps: [{ step: 'tcp', ok: false, detail: 'ECONNREFUSED' }],
 };
 
+const noSubscriptions: ManageSubscriptions = {
+  list: async () => [],
+  find: async () => undefined,
+  count: async () => [],
+  clients: () => [],
+  resend: async () => undefined,
+  async *resendDead() {},
+  end: async () => undefined,
+};
+
 interface AdminApiUnderTest {
   readonly app: RequestListener;
   readonly state: FailingState;
   readonly events: Pick<EventStream, 'publish' | 'close'>;
 }
 
-/** @param report the result of every pre-flight. @param sources replace those of the dashboard. @param adminSettings of `admin` */
+/** @param report the result of every pre-flight. @param sources replace those of the dashboard. @param adminSettings of `admin`. @param subscriptions of webhooks */
 export function startAdminApi(
   report = passedPreflight,
   sources: Partial<DashboardSources> = {},
   lossReport: LossReport = { status: 'ok', missing: [], isUncovered: false },
   adminSettings: object = {},
+  subscriptions: ManageSubscriptions = noSubscriptions,
 ): AdminApiUnderTest {
   const state = createFailingState();
   const log = () => {};
@@ -120,7 +132,8 @@ export function startAdminApi(
     },
     inDoubt: { all: async () => [] },
     resolve: async () => ({ kind: 'unknown' }),
-    subscriptions: { list: async () => [], resend: async () => undefined, end: async () => undefined },
+    subscriptions,
+    pollLimits: () => [{ environment: 'sandbox', perSecond: 10 }],
     loss: { report: () => lossReport, acceptLoss: async () => lossReport.status !== 'ok' },
     configuration: () => ({ log: { level: 'info' } }),
     configurationFile: () => 'log:\n  level: info\n',

@@ -1,72 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { createManageSubscriptions } from '../../../src/notifications/manage-subscriptions.ts';
-import { type Subscription, serializeSubscription } from '../../../src/notifications/subscription.ts';
-import {
-  createSubscriptionStore,
-  queueNames,
-  subscriptionKeyOf,
-} from '../../../src/notifications/subscription-store.ts';
-import { createMemorySchedules } from '../../../src/state/memory-schedules.ts';
+import { queueNames } from '../../../src/notifications/subscription-store.ts';
+import { failedMessage as message, storeSubscriptions } from '../../kit/stored-subscriptions.ts';
 
 const hour = 3_600_000;
-const message: Subscription['message'] = {
-  id: 'message',
-  sequence: 1,
-  transactionStatus: 'ACTC',
-  final: false,
-  since: 0,
-  failedAttempts: 3,
-  why: 'no connection (ECONNREFUSED)',
-};
-
-const paymentKeyOf = (environmentId: string, paymentId: string) => `${environmentId} ${paymentId}`;
-
-async function setUp(...stored: readonly (Partial<Subscription> & { readonly paymentId: string })[]) {
-  const schedules = createMemorySchedules(() => performance.now());
-  const store = createSubscriptionStore(schedules);
-  for (const one of stored) {
-    const subscription: Subscription = {
-      v: 1,
-      id: 'subscription',
-      tenant: 'tenant-1',
-      environment: 'environment-1',
-      client: 'client',
-      paymentService: 'payments',
-      paymentProduct: 'sepa-credit-transfers',
-      url: 'https://tpp.example/hooks',
-      content: 'PROCESS',
-      since: 0,
-      until: hour,
-      headers: [['Authorization', 'Bearer token']],
-      sequence: 1,
-      ...one,
-    };
-    const isDead = one.message?.deadSince !== undefined;
-    const { tenant, environment, paymentId } = subscription;
-    await schedules.write(
-      subscriptionKeyOf(tenant, paymentKeyOf(environment, paymentId)),
-      0,
-      serializeSubscription(subscription),
-      [
-        { queue: queueNames.poll(subscription), inMs: hour },
-        ...(one.message && !isDead ? [{ queue: queueNames.delivery(tenant), inMs: hour }] : []),
-        ...(isDead ? [{ queue: queueNames.dead(tenant), inMs: hour }] : []),
-      ],
-    );
-  }
-  const manage = createManageSubscriptions({
-    schedules,
-    store,
-    tenants: () => [
-      { name: 'shop', id: 'tenant-1' },
-      { name: 'till', id: 'tenant-2' },
-    ],
-    environments: () => [{ name: 'sandbox', id: 'environment-1' }],
-    paymentKeyOf,
-  });
-  return { schedules, manage };
-}
 
 const stored = [
   { paymentId: 'active' },
@@ -78,7 +15,7 @@ const stored = [
 
 describe('the subscriptions that operators see', () => {
   test('have a state and names, and no credentials', async () => {
-    const { manage } = await setUp(...stored);
+    const { manage } = await storeSubscriptions(...stored);
     const listed = await manage.list({});
     assert.deepEqual(
       listed
@@ -96,7 +33,7 @@ describe('the subscriptions that operators see', () => {
   });
 
   test('are selected by tenant, payment and state', async () => {
-    const { manage } = await setUp(...stored);
+    const { manage } = await storeSubscriptions(...stored);
     const paymentsOf = async (filter: Parameters<typeof manage.list>[0]) =>
       (await manage.list(filter)).map(({ paymentId }) => paymentId);
     assert.deepEqual(await paymentsOf({ tenant: 'till' }), ['other']);
@@ -108,13 +45,13 @@ describe('the subscriptions that operators see', () => {
   });
 
   test('can be sent again: the message is due at once, under its id', async () => {
-    const { manage, schedules } = await setUp(...stored);
+    const { manage, schedules } = await storeSubscriptions(...stored);
     for (const payment of ['dead', 'undelivered']) {
       const [listed] = await manage.list({ payment });
       assert.equal((await manage.resend(listed?.id ?? ''))?.message?.id, 'message');
       const taken = await schedules.take(queueNames.delivery('tenant-1'), 10, hour);
       assert.deepEqual(
-        taken.map(({ key }) => key),
+        taken.map(({ key }) => `sub-${key}`),
         [listed?.id],
       );
     }
@@ -124,8 +61,47 @@ describe('the subscriptions that operators see', () => {
     assert.equal(await manage.resend('unknown'), undefined);
   });
 
+  test('are counted by tenant and state', async () => {
+    const { manage } = await storeSubscriptions(...stored, {
+      paymentId: 'before the merger',
+      tenant: 'merged-tenant',
+    });
+    assert.deepEqual(await manage.count(), [
+      { tenant: 'shop', active: 5, overdue: 0, undelivered: 1, dead: 1 },
+      { tenant: 'till', active: 1, overdue: 0, undelivered: 0, dead: 0 },
+    ]);
+  });
+
+  test('are found by their id', async () => {
+    const { manage } = await storeSubscriptions(...stored);
+    const [listed] = await manage.list({ payment: 'dead' });
+    assert.deepEqual(await manage.find(listed?.id ?? ''), listed);
+    assert.equal(await manage.find('unknown'), undefined);
+  });
+
+  test('have dead letters that can all be sent again, those of one tenant or of all', async () => {
+    const dead = { ...message, deadSince: 5 };
+    const ofTill = { paymentId: 'of till', tenant: 'tenant-2', message: dead };
+    const ofShop = Array.from({ length: 450 }, (_, number) => ({
+      paymentId: `dead ${number}`,
+      message: dead,
+    }));
+    const { manage, schedules } = await storeSubscriptions(...stored, ...ofShop, ofTill);
+    const resent = async (tenant?: string) => {
+      let sum = 0;
+      for await (const count of manage.resendDead(tenant)) sum += count;
+      return sum;
+    };
+    assert.equal(await resent('nobody'), 0);
+    assert.equal(await resent('till'), 1);
+    assert.equal(await resent(), 451);
+    assert.deepEqual(await schedules.count(queueNames.dead('tenant-1')), { all: 0, due: 0 });
+    assert.equal((await schedules.count(queueNames.delivery('tenant-1'))).due, 451);
+    assert.equal(await resent(), 0, 'those on their way are not sent twice');
+  });
+
   test('can be ended', async () => {
-    const { manage, schedules } = await setUp(...stored);
+    const { manage, schedules } = await storeSubscriptions(...stored);
     const [listed] = await manage.list({ payment: 'undelivered' });
     assert.equal((await manage.end(listed?.id ?? ''))?.paymentId, 'undelivered');
     assert.deepEqual(await manage.list({ payment: 'undelivered' }), []);

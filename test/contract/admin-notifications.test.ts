@@ -1,0 +1,90 @@
+/** The admin API for webhooks: counts, dead letters that are sent again together, and their audit records. */
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import supertest from 'supertest';
+import type { ManageSubscriptions } from '../../src/notifications/manage-subscriptions.ts';
+import { GatewayError } from '../../src/request/errors.ts';
+import { failedMessage, storeSubscriptions } from '../kit/stored-subscriptions.ts';
+import { asOperator, asReader, passedPreflight, startAdminApi } from './admin-api-under-test.ts';
+
+const dead = { ...failedMessage, deadSince: 5 };
+const reason = 'the endpoint works again';
+
+async function startWith(changes: Partial<ManageSubscriptions> = {}) {
+  const { manage } = await storeSubscriptions(
+    { paymentId: 'active' },
+    { paymentId: 'dead', message: dead },
+    { paymentId: 'of till', tenant: 'tenant-2', message: dead },
+  );
+  const { app } = startAdminApi(passedPreflight, {}, undefined, {}, { ...manage, ...changes });
+  return {
+    get: (path: string) => supertest(app).get(`/api${path}`).set(asReader),
+    post: (path: string, body: object, operator = asOperator) =>
+      supertest(app).post(`/api${path}`).set(operator).send(body),
+  };
+}
+
+describe('the admin API for webhooks', () => {
+  test('counts the subscriptions of each tenant, and names the clients and the limit of the polls', async () => {
+    const { get } = await startWith();
+    const { body } = await get('/notifications/summary').expect(200);
+    assert.deepEqual(body, {
+      clients: ['client'],
+      tenants: [
+        { tenant: 'shop', active: 2, overdue: 0, undelivered: 0, dead: 1 },
+        { tenant: 'till', active: 1, overdue: 0, undelivered: 0, dead: 1 },
+      ],
+      pollLimits: [{ environment: 'sandbox', perSecond: 10 }],
+    });
+  });
+
+  test('shows a subscription by its id', async () => {
+    const { get } = await startWith();
+    const [listed] = (await get('/notifications?payment=dead').expect(200)).body;
+    assert.deepEqual((await get(`/notifications/${listed.id}`).expect(200)).body, listed);
+    await get('/notifications/unknown').expect(404);
+  });
+
+  test('sends the dead letters of one tenant or of all again, and records it', async () => {
+    const { get, post } = await startWith();
+    const body = { action: 'resend', reason };
+    assert.deepEqual((await post('/notifications', { ...body, tenant: 'till' }).expect(200)).body, {
+      resent: 1,
+    });
+    assert.deepEqual((await post('/notifications', body).expect(200)).body, { resent: 1 });
+    const { body: records } = await get('/audit').expect(200);
+    assert.deepEqual(
+      records.map(({ who, action, outcome, details }: Record<string, unknown>) => [
+        who,
+        action,
+        outcome,
+        details,
+      ]),
+      [
+        ['olga', 'resend dead letters', 'done', { reason, resent: 1 }],
+        ['olga', 'resend dead letters', 'done', { tenant: 'till', reason, resent: 1 }],
+      ],
+    );
+  });
+
+  test('records how many were sent again before the shared state became unavailable', async () => {
+    const { get, post } = await startWith({
+      async *resendDead() {
+        yield 200;
+        throw new GatewayError('STATE_UNAVAILABLE', 'the shared state is unavailable');
+      },
+    });
+    await post('/notifications', { action: 'resend', reason }).expect(503);
+    const [record] = (await get('/audit').expect(200)).body;
+    assert.deepEqual([record.outcome, record.details.resent], ['failed', 200]);
+  });
+
+  test('refuses changes without a reason, with another action, or by an operator who may only read', async () => {
+    const { get, post } = await startWith();
+    for (const body of [{ action: 'resend' }, { action: 'end', reason }, { reason }])
+      await post('/notifications', body).expect(400);
+    await post('/notifications', { action: 'resend', reason }, asReader).expect(403);
+    assert.equal((await get('/notifications?state=dead').expect(200)).body.length, 2);
+  });
+});
