@@ -160,6 +160,34 @@ export const commands: readonly Command[] = [
       (await import('./in-doubt.ts')).inDoubt(await connect(options), options, request, outcome),
   },
   {
+    name: 'notifications',
+    summary:
+      'List subscriptions of webhooks and their dead letters, send messages again, or end a subscription',
+    arguments: [
+      { syntax: '[subscription]', description: 'id of a subscription, or all' },
+      {
+        syntax: '[action]',
+        description: 'send its message again now, or end the subscription',
+        choices: ['resend', 'end'],
+      },
+    ],
+    usage: [
+      '[--state <state>] [--tenant <name>] [--payment <payment-id>] [options]',
+      '<subscription> [options]',
+      '<subscription> <action> --reason <text> [options]',
+      'all resend [--tenant <name>] --reason <text> [options]',
+    ],
+    options: ['state', 'tenant', 'payment', 'reason', ...gatewayOptions],
+    example: "notifications all resend --tenant merchants --reason 'the endpoint works again'",
+    run: async (options, subscription, action) =>
+      (await import('./notifications.ts')).notifications(
+        await connect(options),
+        options,
+        subscription,
+        action,
+      ),
+  },
+  {
     name: 'state',
     summary: 'Show whether the shared state has lost data, and what new payments wait for',
     options: gatewayOptions,

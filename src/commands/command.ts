@@ -83,6 +83,10 @@ const optionRows = {
     flags: '--error <code>',
     description: 'only this error code, this status of an error response of the bank, or any',
   },
+  state: {
+    flags: '--state <state>',
+    description: 'only subscriptions in this state: active, suspended, undelivered or dead',
+  },
   limit: { flags: '--limit <number>', description: 'how many requests at most (default: 50)' },
   why: { flags: '--why <text>', description: 'only requests whose reason contains this text' },
   selection: {

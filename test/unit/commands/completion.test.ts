@@ -17,6 +17,7 @@ describe('the completion', () => {
     ['circuits hold production write ', ['open', 'closed', 'none']],
     ['circuits --json hold production write c', ['closed']],
     ['in-doubt 4711 h', ['happened']],
+    ['notifications sub-1 ', ['resend', 'end']],
     ['completion ', ['bash', 'zsh', 'fish']],
     ['serve ', []],
     ['serve --', ['--config', '--help']],
