@@ -7,6 +7,7 @@ import { parse } from 'yaml';
 import { openapiYaml } from '../../src/admin/openapi/document.ts';
 import type { Route } from '../../src/admin/route.ts';
 import { routeEntries } from '../../src/admin/routes.ts';
+import { messageBody, type Subscription } from '../../src/notifications/subscription.ts';
 import { createMatcher, operations } from '../../src/pis/operations.ts';
 import { errorTable } from '../../src/request/errors.ts';
 import { asOperator, startAdminApi } from './admin-api-under-test.ts';
@@ -18,6 +19,31 @@ const treeAt = (tree: unknown, ...path: readonly string[]): Tree => {
   assert.ok(isTree(found), path.join('.'));
   return found;
 };
+
+const subscription = {
+  v: 1,
+  id: 'subscription',
+  tenant: 'tenant-1',
+  environment: 'environment-1',
+  client: 'shop',
+  paymentService: 'payments',
+  paymentProduct: 'sepa-credit-transfers',
+  paymentId: '1234-wertiq-983',
+  url: 'https://tpp.example',
+  content: 'PROCESS',
+  since: 0,
+  until: 1,
+  headers: [],
+  sequence: 1,
+  message: {
+    id: 'message',
+    sequence: 1,
+    transactionStatus: 'ACSC',
+    final: true,
+    since: 0,
+    failedAttempts: 0,
+  },
+} as const satisfies Subscription;
 
 const document: unknown = parse(openapiYaml());
 const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
@@ -67,6 +93,18 @@ describe('the OpenAPI description', () => {
       const found = match(method.toUpperCase(), `/berlingroup/v1${target}`);
       assert.equal(found.kind === 'operation' && found.operation.name, operation.operationId);
     }
+  });
+
+  test('describes the webhook as the gateway sends it', () => {
+    const { security } = treeAt(document, 'webhooks', 'paymentStatus', 'post');
+    assert.deepEqual(security, []);
+    const body: unknown = JSON.parse(
+      messageBody(subscription, subscription.message, 'https://gw.example').toString(),
+    );
+    assert.ok(isTree(body));
+    const schema = treeAt(document, 'components', 'schemas', 'StatusMessage');
+    assert.deepEqual(Object.keys(treeAt(schema, 'properties')), Object.keys(body));
+    assert.deepEqual(schema.required, Object.keys(body));
   });
 
   test('contains the look-up of requests, outside of the path of the standard', () => {

@@ -4,6 +4,7 @@ import { stringify } from 'yaml';
 import { adminComponents, adminPaths } from './admin-paths.ts';
 import { lookUpPath } from './look-up-path.ts';
 import { paymentComponents, paymentPaths } from './payment-paths.ts';
+import { webhookSchemas, webhooks } from './webhooks.ts';
 
 let yaml: string | undefined;
 
@@ -47,8 +48,10 @@ export function describeApi() {
       ...lookUpPath([{ url: '{gateway}', variables: { gateway } }]),
       ...adminPaths(),
     },
+    webhooks,
     components: {
       ...components,
+      schemas: { ...components.schemas, ...webhookSchemas },
       securitySchemes: { ...securitySchemes, ...adminComponents.securitySchemes },
     },
   };

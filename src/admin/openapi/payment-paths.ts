@@ -52,6 +52,9 @@ function describeOperation(row: Row) {
             ref('parameters', 'Last-Event-ID'),
           ]
         : []),
+      ...(row.lane === 'write'
+        ? [ref('parameters', 'TPP-Notification-URI'), ref('parameters', 'TPP-Notification-Content-Preferred')]
+        : []),
     ],
     ...(row.method === 'POST' && { requestBody: ref('requestBodies', 'Opaque') }),
     responses: {
@@ -63,8 +66,9 @@ function describeOperation(row: Row) {
   };
 }
 
-function responseOf({ readsStatus }: Row, status: number): string {
+function responseOf({ readsStatus, lane }: Row, status: number): string {
   if (status === 204) return 'NoContent';
+  if (lane === 'write') return 'WriteResponse';
   return readsStatus ? 'StatusResponse' : 'BankResponse';
 }
 
@@ -111,6 +115,19 @@ const statusHeaders = [
   'ETag',
   'Preference-Applied',
 ] as const;
+
+const writeHeaders = [
+  'X-Request-ID',
+  'Penstock-Environment',
+  'Idempotent-Replayed',
+  'ASPSP-Notification-Support',
+  'ASPSP-Notification-Content',
+] as const;
+
+const streamExample = `event: status
+id: W/"penstock-Tmz3Zt0B4BgOqCw8RKPyDA"
+data: {"paymentId":"1234-wertiq-983","transactionStatus":"ACTC","final":false,"body":{"transactionStatus":"ACTC"}}
+`;
 
 /** The components that the paths refer to. */
 export const paymentComponents = {
@@ -162,6 +179,23 @@ export const paymentComponents = {
       description: 'With `Accept: text/event-stream`: the id of the last event that was received.',
       schema: { type: 'string' },
     },
+    'TPP-Notification-URI': {
+      name: 'TPP-Notification-URI',
+      in: 'header',
+      description:
+        'Where the gateway sends the status of the payment when it changes: a URL that the operators allow for your client. For clients without ' +
+        'webhooks, this and the next field go to the bank: docs/callers/webhooks.md.',
+      schema: { type: 'string', format: 'uri' },
+      example: 'https://tpp.example/psd2/payments',
+    },
+    'TPP-Notification-Content-Preferred': {
+      name: 'TPP-Notification-Content-Preferred',
+      in: 'header',
+      description:
+        '`status=PROCESS`, the default: each change of the status. `status=LAST`: the last status only.',
+      schema: { type: 'string' },
+      example: 'status=PROCESS',
+    },
   },
   headers: {
     'X-Request-ID': header('The id of the request.', { type: 'string', format: 'uuid' }),
@@ -172,6 +206,11 @@ export const paymentComponents = {
     ),
     ETag: header('The tag of the status, unless the bank sends its own: docs/callers/payment-status.md.'),
     'Preference-Applied': header('`wait=N` if the read has waited, or would have waited, for N seconds.'),
+    'ASPSP-Notification-Support': header(
+      '`true` if the gateway has stored the subscription; `false` if it sends nothing. Missing if your client has no webhooks.',
+      { type: 'string', enum: ['true', 'false'] },
+    ),
+    'ASPSP-Notification-Content': header('What the gateway sends, such as `status=PROCESS`.'),
     'Cache-Status': header('Whether the status comes from the cache (RFC 9211).'),
     'Idempotent-Replayed': header(
       '`true` if this is the stored response to an earlier request with the same id; a long response is stored only in part.',
@@ -191,7 +230,15 @@ export const paymentComponents = {
   responses: {
     BankResponse: {
       description: 'The bank’s response; links to its API are rewritten to the gateway.',
-      headers: headersNamed('X-Request-ID', 'Penstock-Environment', 'Cache-Status', 'Idempotent-Replayed'),
+      headers: headersNamed('X-Request-ID', 'Penstock-Environment'),
+      content: {
+        'application/json': { schema: { type: 'object' } },
+        'application/xml': { schema: { type: 'string' } },
+      },
+    },
+    WriteResponse: {
+      description: 'The bank’s response; links to its API are rewritten to the gateway.',
+      headers: headersNamed(...writeHeaders),
       content: {
         'application/json': { schema: { type: 'object' } },
         'application/xml': { schema: { type: 'string' } },
@@ -203,7 +250,7 @@ export const paymentComponents = {
       content: {
         'application/json': { schema: { type: 'object' } },
         'application/xml': { schema: { type: 'string' } },
-        'text/event-stream': { schema: { type: 'string' } },
+        'text/event-stream': { schema: { type: 'string' }, example: streamExample },
       },
     },
     EndOfStream: {
@@ -216,7 +263,7 @@ export const paymentComponents = {
     },
     NoContent: {
       description: 'Done; the bank sent no content.',
-      headers: headersNamed('X-Request-ID', 'Penstock-Environment', 'Idempotent-Replayed'),
+      headers: headersNamed(...writeHeaders),
     },
     ...errorResponses(),
   },
