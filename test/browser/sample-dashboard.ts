@@ -2,6 +2,8 @@
 
 import { createServer } from 'node:http';
 import type { TestContext } from 'node:test';
+import type { ManageSubscriptions } from '../../src/notifications/manage-subscriptions.ts';
+import type { InstanceFigures } from '../../src/telemetry/fleet-messages.ts';
 import type { SecondStats } from '../../src/telemetry/live-stats.ts';
 import { passedPreflight, startAdminApi } from '../contract/admin-api-under-test.ts';
 import { listen } from '../kit/ports.ts';
@@ -21,6 +23,9 @@ interface SampleOptions {
   /** The environments, with the number of calls that wait in each. */
   readonly waiting?: Readonly<Record<string, number>>;
   readonly tenantsAtLimit?: readonly string[];
+  /** Of the only instance. */
+  readonly figures?: Partial<InstanceFigures>;
+  readonly subscriptions?: ManageSubscriptions;
 }
 
 /** Starts with five minutes of identical seconds; closed when the test ends. */
@@ -33,6 +38,8 @@ export async function startSampleDashboard(
     daysLeft = 200,
     waiting = { sandbox: 0 },
     tenantsAtLimit = [],
+    figures = {},
+    subscriptions,
   } = options;
   const now = Math.floor(Date.now() / 1_000);
   const seconds = Array.from({ length: 300 }, (_, index) => secondAt(now - 300 + index));
@@ -42,7 +49,7 @@ export async function startSampleDashboard(
     inFlight: 1,
   }));
   const certificate = { subject: 'CN=tpp.example', notAfter: '2027-01-01T00:00:00.000Z', daysLeft };
-  const { app, events } = startAdminApi(passedPreflight, {
+  const sources: Parameters<typeof startAdminApi>[1] = {
     recentSeconds: () => seconds,
     readiness: () => readiness,
     environments: () =>
@@ -62,8 +69,9 @@ export async function startSampleDashboard(
         perSecond: 50,
         pausedMs: 0,
       })),
-    instances: () => [{ ...instance, queues }],
-  });
+    instances: () => [{ ...instance, figures: { ...instance.figures, ...figures }, queues }],
+  };
+  const { app, events } = startAdminApi(passedPreflight, sources, undefined, {}, subscriptions);
   const server = createServer(app);
   const port = await listen(server);
   const timer = setInterval(events.publish, 1_000);
@@ -101,6 +109,10 @@ const instance = {
     p99Ms: 1_200,
     waiting: 0,
     inFlight: 1,
+    waits: 0,
+    streams: 0,
+    pollsPerSecond: 0,
+    overduePolls: 0,
     cpuPercent: 12,
     memoryBytes: 180_000_000,
     eventLoopDelayMs: 2,

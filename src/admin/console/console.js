@@ -10,6 +10,7 @@ import { createEnvironments } from './environments.js';
 import { createFleet } from './fleet.js';
 import { createInDoubt } from './in-doubt.js';
 import { showLiveAge } from './live-age.js';
+import { createNotifications } from './notifications.js';
 import { showActiveEnvironment, showConnection, showOperator } from './page-header.js';
 import { createSearch } from './search.js';
 import { createSettings } from './settings.js';
@@ -37,13 +38,14 @@ const settings = createSettings();
 const search = createSearch(() => state?.links);
 const renderEnvironments = createEnvironments({ openSwitch, openHold, showRequest: search.showRequest });
 const inDoubt = createInDoubt(search.showRequest);
+const notifications = createNotifications();
 const audit = createAudit();
 const topErrors = createTopErrors(search.showRequest);
 const timeline = createTimeline();
 const signIn = createSignIn({ onSignIn: connect, onSignOut: () => signOut() });
 
 /** These read while the operator is signed in; the other two only while the operator looks at them. */
-const permanentPanels = [inDoubt.panel, topErrors, timeline, audit];
+const permanentPanels = [inDoubt.panel, notifications.panel, topErrors, timeline, audit];
 const panels = [...permanentPanels, traffic.panel, settings.configuration];
 
 function connect() {
@@ -120,6 +122,7 @@ function render() {
   renderSharedState(state);
   renderEnvironments(state);
   renderFleet(state);
+  notifications.renderFigures(state);
   traffic.render(state);
   showStatus();
 }
@@ -134,6 +137,7 @@ function showStatus() {
     connection,
     panels: panels.map((panel) => panel.status()),
     inDoubtList: inDoubt.list(),
+    deadLetters: notifications.deadLetters(),
   });
 }
 
@@ -161,6 +165,7 @@ function signOut(reason = '') {
 byId('page').addEventListener('panel-change', showStatus);
 document.addEventListener('operator-action', () => {
   inDoubt.panel.refresh();
+  notifications.panel.refresh();
   refreshRecords();
 });
 setInterval(() => isLive || showStatus(), 1_000);

@@ -8,8 +8,8 @@ import { findRestarts } from './instance-restarts.js';
 const severity = ['bad', 'warn', 'note'];
 
 /**
- * @param view the state of the gateway, and of the page: `panels` (the status of each), `connection`, and `inDoubtList`
- *   (`undefined` until it was read)
+ * @param view the state of the gateway, and of the page: `panels` (the status of each), `connection`, `inDoubtList`, and
+ *   `deadLetters`, a number (both `undefined` until they were read)
  * @returns `{ level: 'bad' | 'warn' | 'note', key, text, href, guide, environment, xRequestId }`, most severe first; `key`
  *   stays the same while numbers in the text change
  */
@@ -21,6 +21,7 @@ export function findAlerts(view) {
     ...circuitAlerts(view),
     ...view.circuits.flatMap(tenantCircuitAlerts),
     ...inDoubtAlerts(view),
+    ...deadLetterAlerts(view),
     ...requestAlerts(view),
     ...view.shapers.flatMap(queueAlerts),
     ...view.environments.flatMap(environmentCertificateAlerts),
@@ -154,6 +155,12 @@ function inDoubtAlerts({ inDoubt, inDoubtList, panels }) {
   const oldest = isRead ? `, the oldest for ${formatAge(Date.now() - Date.parse(inDoubtList[0].since))}` : '';
   const text = `${formatCount(count, 'payment')} in doubt${oldest}: ask the bank for the outcome.`;
   return [{ level: 'bad', key: 'in-doubt', text, href: '#in-doubt', guide: guides.inDoubt }];
+}
+
+function deadLetterAlerts({ deadLetters }) {
+  if (!deadLetters) return [];
+  const text = `${formatCount(deadLetters, 'webhook was', 'webhooks were')} given up: send ${deadLetters === 1 ? 'it' : 'them'} again when the endpoint works.`;
+  return [{ level: 'warn', key: 'dead-letters', text, href: '#notifications', guide: guides.deadLetters }];
 }
 
 /** Below this number of requests in a minute, a share says little. */

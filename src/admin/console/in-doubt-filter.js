@@ -33,7 +33,7 @@ export function createInDoubtFilter(form, onChange) {
 }
 
 /** Keeps the operator's choice, also if no payment has it any more. */
-function setChoices(select, values) {
+export function setChoices(select, values) {
   const chosen = select.value;
   const choices = [...new Set(['', ...values, chosen])];
   if ([...select.options].map(({ value }) => value).join('\n') === choices.join('\n')) return;

@@ -1,0 +1,121 @@
+/** The console's section about webhooks, waiting reads and polls. */
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { createMemorySchedules } from '../../src/state/memory-schedules.ts';
+import { failedMessage, manageStored, storeSubscriptions } from '../kit/stored-subscriptions.ts';
+import { axeViolations } from './accessibility.ts';
+import { skipWithoutChromium, usePages } from './browser.ts';
+import { startSampleDashboard } from './sample-dashboard.ts';
+
+const since = Date.now() - 4 * 24 * 3_600_000;
+const dead = {
+  ...failedMessage,
+  id: '0b6a1d0a-6c0c-4f0e-9b4e-0d1f0e0e8a11',
+  since,
+  final: true,
+  transactionStatus: 'ACSC',
+  failedAttempts: 17,
+  why: 'the endpoint fails (5xx)',
+  deadSince: since + 72 * 3_600_000,
+};
+const figures = { waits: 312, streams: 24, pollsPerSecond: 3.4, overduePolls: 2 };
+
+const storeSample = () =>
+  storeSubscriptions(
+    { paymentId: 'active-payment', since },
+    { paymentId: 'suspended-payment', suspended: true, since },
+    { paymentId: 'late-payment', message: { ...failedMessage, since }, since },
+    { paymentId: 'dead-payment', message: dead, since },
+    { paymentId: 'another-dead-payment', message: dead, since },
+    { paymentId: 'payment-of-till', tenant: 'tenant-2', message: dead, since, url: 'https://till.example/x' },
+  );
+
+describe('the section of the console about notifications', { skip: skipWithoutChromium }, () => {
+  const pages = usePages();
+
+  test('shows the figures and the dead letters, sends one or all again, ends a subscription, and lists the records', async (t) => {
+    const { manage } = await storeSample();
+    const dashboard = await startSampleDashboard(t, { subscriptions: manage, figures });
+    const page = await pages.signIn(t, dashboard, {}, dashboard.token);
+    const panel = page.getByRole('region', { name: 'Notifications', exact: true });
+    const rows = panel.locator('tbody tr');
+    await page.getByText('3 webhooks were given up: send them again when the endpoint works.').waitFor();
+    await panel.getByText('3 dead letters.').waitFor();
+    const shown = await panel.locator('#notification-figures').innerText();
+    assert.match(
+      shown.replaceAll(/\s+/g, ' '),
+      /Waiting reads 312 Streams 24 Polls\/s 3\.4 of at most 10 Polls overdue 2 Subscriptions 6 Undelivered 1 Dead letters 3/,
+    );
+
+    await panel.getByRole('button', { name: 'Resend the webhook of dead-payment', exact: true }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('ACSC, the final status. 17 failed attempts.').waitFor();
+    await dialog.getByLabel('Reason').fill('the shop has asked');
+    await dialog.getByRole('button', { name: 'Send again' }).click();
+    await page.getByText('The webhook is due now.').waitFor();
+    await panel.getByText('2 dead letters.').waitFor();
+
+    await panel.getByRole('button', { name: 'Resend dead letters…' }).click();
+    await dialog.getByLabel('Tenant').selectOption({ label: 'till: 1 dead letter' });
+    await dialog.getByLabel('Reason').fill('the endpoint works again');
+    await dialog.getByRole('button', { name: 'Send again' }).click();
+    await page.getByText('1 webhook is due now.').waitFor();
+    await panel.getByText('1 dead letter.').waitFor();
+
+    await panel.getByLabel('Payment id, any state').fill('active-payment');
+    await page.keyboard.press('Enter');
+    await panel.getByText('1 subscription of this payment.').waitFor();
+    await panel.getByRole('button', { name: 'End the subscription of active-payment' }).click();
+    await dialog.getByLabel('Reason').fill('the client has left');
+    await dialog.getByRole('button', { name: 'End subscription' }).click();
+    await panel.getByText('No subscription of this payment.').waitFor();
+    for (const record of [/resend webhook/, /resend dead letters/, /end subscription.*the client has left/])
+      await page.getByRole('row', { name: record }).waitFor();
+
+    await panel.getByLabel('Payment id, any state').fill('');
+    await panel.getByLabel('State', { exact: true }).selectOption('suspended');
+    await panel.getByText('1 suspended subscription.').waitFor();
+    assert.match(await rows.innerText(), /the bank refuses the access token/);
+  });
+
+  test('says how to turn webhooks on while no client has them, and shows an operator who may only read no action', async (t) => {
+    const off = await startSampleDashboard(t, {
+      subscriptions: manageStored(
+        createMemorySchedules(() => performance.now()),
+        [],
+      ),
+    });
+    const page = await pages.signIn(t, off, {}, off.token);
+    const panel = page.getByRole('region', { name: 'Notifications', exact: true });
+    await panel.getByText(/^No client has webhooks\. .* add its URLs and a secret/).waitFor();
+    await panel.getByRole('link', { name: 'How webhooks work' }).waitFor();
+    assert.equal(await panel.locator('#subscriptions').isVisible(), false);
+
+    const { manage } = await storeSample();
+    const on = await startSampleDashboard(t, { subscriptions: manage });
+    const asReader = await pages.signIn(t, on, {}, 'token-of-rita');
+    const read = asReader.getByRole('region', { name: 'Notifications', exact: true });
+    await read.getByText('3 dead letters.').waitFor();
+    assert.equal(await read.getByRole('button').count(), 0);
+  });
+
+  for (const options of [
+    { colorScheme: 'light', viewport: { width: 1440, height: 900 } },
+    { colorScheme: 'dark', viewport: { width: 390, height: 844 } },
+  ] as const)
+    test(`has no violation of axe-core, also in its dialogs: ${options.colorScheme}, ${options.viewport.width} pixels wide`, async (t) => {
+      const { manage } = await storeSample();
+      const dashboard = await startSampleDashboard(t, { subscriptions: manage, figures });
+      const page = await pages.signIn(t, dashboard, options, dashboard.token);
+      await page.getByText('3 dead letters.').waitFor();
+      assert.deepEqual(await axeViolations(page, '#notifications'), []);
+      for (const name of [/^Resend the webhook of/, 'Resend dead letters…', /^End the subscription of/]) {
+        await page.getByRole('button', { name }).first().click();
+        await page.getByRole('dialog').waitFor();
+        assert.deepEqual(await axeViolations(page, 'dialog[open]'), []);
+        await page.keyboard.press('Escape');
+        await page.getByRole('dialog').waitFor({ state: 'detached' });
+      }
+    });
+});
