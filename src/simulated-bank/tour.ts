@@ -3,6 +3,15 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { SimulatedBank } from './bank.ts';
+import type { WebhookReceiver } from './webhook-receiver.ts';
+
+/** The client that calls the gateway. */
+interface TourTpp {
+  readonly apiKey: string;
+  /** The URL of `receiver`. */
+  readonly webhookUrl: string;
+  readonly receiver: Pick<WebhookReceiver, 'webhookFor'>;
+}
 
 interface TourStep {
   readonly does: string;
@@ -32,16 +41,20 @@ const transfersPath = '/payments/sepa-credit-transfers';
  * @param gateway origin of the gateway, whose active environment is the first bank's
  * @throws AssertionError if a response is not the expected one
  */
-export async function playTour(gateway: string, banks: readonly SimulatedBank[]): Promise<void> {
+export async function playTour(
+  gateway: string,
+  banks: readonly SimulatedBank[],
+  tpp: TourTpp,
+): Promise<void> {
   const startedAtMs = performance.now();
   let stepsDone = 0;
-  const play = (step: TourStep) => runStep(gateway, step, `[${++stepsDone}/${stepCount}]`);
+  const play = (step: TourStep) => runStep(gateway, tpp.apiKey, step, `[${++stepsDone}/${stepCount}]`);
   for (const [index, bank] of banks.entries()) {
     console.log(
       `\n━━ ${bank.name}${index === 0 ? ', the active environment' : ', selected by Penstock-Environment'}\n`,
     );
     const environment = index === 0 ? {} : { 'Penstock-Environment': bank.name };
-    await tourOf(bank, (step) => play({ ...step, headers: { ...environment, ...step.headers } }));
+    await tourOf(bank, tpp, (step) => play({ ...step, headers: { ...environment, ...step.headers } }));
   }
   const [active] = banks;
   if (active) await showLostResponse(active, play);
@@ -78,6 +91,7 @@ const stepCount = 28;
 
 async function tourOf(
   bank: SimulatedBank,
+  { webhookUrl, receiver }: TourTpp,
   go: (step: TourStep) => Promise<Record<string, unknown>>,
 ): Promise<void> {
   const { paymentId } = await go({
@@ -116,15 +130,17 @@ async function tourOf(
   });
 
   const other = await go({
-    does: 'initiate another payment',
+    does: 'initiate another payment, with a URL for webhooks',
     method: 'POST',
     path: transfersPath,
     expect: 201,
-    headers: explicitly,
+    headers: { ...explicitly, 'TPP-Notification-URI': webhookUrl },
     body: payment,
   });
   const cancelled = `${transfersPath}/${other.paymentId}`;
   await go({ does: 'cancel it', method: 'DELETE', path: cancelled, expect: 204 });
+  const webhook = await receiver.webhookFor(String(other.paymentId));
+  console.log(`   webhook to the TPP, signature valid: ${webhook.body}`);
   await go({ does: 'read its status', method: 'GET', path: `${cancelled}/status`, expect: 200 });
 }
 
@@ -152,18 +168,24 @@ async function showLostResponse(
 }
 
 /** Response headers that state what the gateway did. */
-const reportedHeaders = ['Cache-Status', 'Idempotent-Replayed', 'Penstock-Error'];
+const reportedHeaders = [
+  'Cache-Status',
+  'Idempotent-Replayed',
+  'Penstock-Error',
+  'ASPSP-Notification-Support',
+];
 
 /** Prints the step before it is sent, so that a slow one is visible. @param progress such as `[3/28]` */
 async function runStep(
   gateway: string,
+  apiKey: string,
   { does, method, path, expect, headers, body }: TourStep,
   progress: string,
 ): Promise<Record<string, unknown>> {
   console.log(`${progress} ${does}\n   ${method} ${path}`);
   const response = await fetch(`${gateway}/berlingroup/v1${path}`, {
     method,
-    headers: { 'X-Request-ID': randomUUID(), ...headers },
+    headers: { 'X-Request-ID': randomUUID(), 'X-API-Key': apiKey, ...headers },
     ...(body !== undefined && { body }),
   });
   const text = await response.text();

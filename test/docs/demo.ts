@@ -29,7 +29,7 @@ export async function copyOfRepository(t: TestContext): Promise<Copy> {
   for (const part of parts) cpSync(join(root, part), join(folder, part), { recursive: true });
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
   const ports: (readonly [string, string])[] = [];
-  for (const port of ['8080', '9090', '9101', '9102']) ports.push([port, String(await freePort())]);
+  for (const port of ['8080', '9090', '9101', '9102', '9103']) ports.push([port, String(await freePort())]);
   const exchange = (from: 0 | 1, to: 0 | 1) => (given: string) =>
     ports.reduce((text, pair) => text.replaceAll(new RegExp(`\\b${pair[from]}\\b`, 'g'), pair[to]), given);
   const here = exchange(0, 1);
