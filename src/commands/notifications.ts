@@ -52,6 +52,7 @@ const subscriptionBody = z.object({
       sequence: z.number(),
       transactionStatus: z.string(),
       final: z.boolean(),
+      scaStatus: z.string().nullable(),
       since: z.string(),
       failedAttempts: z.number(),
       why: z.string().nullable(),
@@ -99,21 +100,23 @@ function linesOf(subscription: ListedSubscription): readonly string[] {
   ];
 }
 
-/** `message 3, ACSC (final), webhook-id <id>, since 2026-01-31T12:00:00.000Z, 2 failed attempts: <why>` */
+/** `message 3, ACSC (final), SCA finalised, webhook-id <id>, since 2026-01-31T12:00:00.000Z, 2 failed attempts: <why>` */
 function messageText({
   webhookId,
   sequence,
   transactionStatus,
   final,
+  scaStatus,
   since,
   failedAttempts,
   why,
   deadSince,
 }: NonNullable<ListedSubscription['message']>): string {
   const status = final ? `${transactionStatus} (final)` : transactionStatus;
+  const sca = scaStatus === null ? '' : `, SCA ${scaStatus}`;
   const attempts = failedAttempts === 1 ? '1 failed attempt' : `${failedAttempts} failed attempts`;
   const dead = deadSince === null ? '' : `, given up at ${deadSince}`;
-  return `message ${sequence}, ${status}, webhook-id ${webhookId}, since ${since}, ${attempts}${dead}${why === null ? '' : `: ${why}`}`;
+  return `message ${sequence}, ${status}${sca}, webhook-id ${webhookId}, since ${since}, ${attempts}${dead}${why === null ? '' : `: ${why}`}`;
 }
 
 async function showSubscription(call: AdminClient, id: string): Promise<CommandOutput> {

@@ -217,8 +217,8 @@ function createRow(subscription) {
   };
 }
 
-export const describeStatus = ({ transactionStatus, final, sequence }) =>
-  `${transactionStatus}${final ? ', final' : ''}, message ${sequence}`;
+const describeStatus = ({ transactionStatus, final, scaStatus, sequence }) =>
+  `${transactionStatus}${final ? ', final' : ''}${scaStatus ? `, SCA ${scaStatus}` : ''}, message ${sequence}`;
 
 function explain(state, message) {
   if (state === 'suspended') return ': the bank refuses the access token; the TPP must read the status once.';

@@ -9,14 +9,18 @@ import { environmentBadge } from './production.js';
 const maxMs = 300_000;
 
 export function openResend({ message, ...subscription }) {
-  const { transactionStatus, final, webhookId, failedAttempts, why } = message;
+  const { transactionStatus, final, scaStatus, webhookId, failedAttempts, why } = message;
   const attempts = formatCount(failedAttempts, 'failed attempt');
   return openFormDialog({
     title: 'Send webhook again',
     button: 'Send again',
     body: [
       ...describe(subscription),
-      h('p', {}, `${transactionStatus}${final ? ', the final status' : ''}. ${attempts}.`),
+      h(
+        'p',
+        {},
+        `${transactionStatus}${final ? ', the final status' : ''}${scaStatus ? `, SCA ${scaStatus}` : ''}. ${attempts}.`,
+      ),
       ...(why === null ? [] : [h('p', { class: 'hint' }, `The last one: ${why}.`)]),
       h('p', { class: 'hint' }, 'The webhook-id stays ', h('span', { class: 'id' }, webhookId), '.'),
       reasonField(),

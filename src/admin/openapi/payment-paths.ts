@@ -192,9 +192,9 @@ export const paymentComponents = {
       name: 'TPP-Notification-Content-Preferred',
       in: 'header',
       description:
-        '`status=PROCESS`, the default: each change of the status. `status=LAST`: the last status only.',
+        '`PROCESS`, the default: each change of the status. `LAST`: the last status only. `SCA`: each change of the status of an authorisation.',
       schema: { type: 'string' },
-      example: 'status=PROCESS',
+      example: 'status=SCA,PROCESS',
     },
   },
   headers: {

@@ -15,7 +15,7 @@ export const webhooks = {
     post: {
       operationId: 'receivePaymentStatus',
       tags: ['payments'],
-      summary: 'The status of a payment has changed',
+      summary: 'The status of a payment, or of an authorisation of it, has changed',
       description:
         'The gateway sends this to the URL of `TPP-Notification-URI`, at least once: a repeat has the same `webhook-id`. Verify the signature ' +
         'before you use the body: docs/callers/webhooks.md.',
@@ -55,6 +55,11 @@ export const webhookSchemas = {
         type: 'integer',
         description: 'Grows with each message of the payment. Ignore one that is lower than the last one.',
       },
+      authorisationId: {
+        type: 'string',
+        description: 'With `scaStatus`: the authorisation whose status has changed, for `status=SCA`.',
+      },
+      scaStatus: { type: 'string', example: 'finalised' },
       _links: {
         type: 'object',
         required: ['status'],
