@@ -5,14 +5,12 @@
  */
 
 import { z } from 'zod';
-import { subscriptionStates } from '../notifications/manage-subscriptions.ts';
-import { notificationContents } from '../notifications/notification-content.ts';
 import { lanes } from '../pis/operations.ts';
 import { timelineKinds } from '../telemetry/timeline.ts';
 
-const listOf = <Item extends z.ZodType>(item: Item) => z.array(item).readonly();
+export const listOf = <Item extends z.ZodType>(item: Item) => z.array(item).readonly();
 
-const dateTime = z.string().meta({ format: 'date-time' });
+export const dateTime = z.string().meta({ format: 'date-time' });
 
 export const liveness = z.object({ status: z.literal('live') });
 
@@ -35,60 +33,6 @@ export const session = z.object({
   expiresAt: dateTime.nullable().describe('End of the session; null for a token or a proxy.'),
   signInWith: listOf(signInMethod).describe('How operators can sign in.'),
 });
-
-export const notification = z.object({
-  id: z.string(),
-  state: z
-    .enum(subscriptionStates)
-    .describe(
-      'undelivered: it has a message that the endpoint has not accepted yet. dead: that message was given up. suspended: the bank refuses the token, and the status is not read until the TPP reads it.',
-    ),
-  tenant: z.string(),
-  environment: z.string(),
-  client: z.string(),
-  paymentService: z.string(),
-  paymentProduct: z.string(),
-  paymentId: z.string(),
-  url: z.string(),
-  content: z.enum(notificationContents),
-  since: dateTime,
-  until: dateTime.describe('When the subscription ends, whatever the status.'),
-  sequence: z.int().describe('The number of its last message.'),
-  transactionStatus: z.string().nullable().describe('The last status that was read.'),
-  message: z
-    .object({
-      webhookId: z.string(),
-      sequence: z.int(),
-      transactionStatus: z.string(),
-      final: z.boolean(),
-      authorisationId: z.string().nullable(),
-      scaStatus: z.string().nullable(),
-      since: dateTime,
-      failedAttempts: z.int(),
-      why: z.string().nullable().describe('Why the last attempt failed.'),
-      deadSince: dateTime.nullable(),
-    })
-    .nullable(),
-});
-export const notifications = listOf(notification);
-
-export const notificationSummary = z.object({
-  clients: listOf(z.string()).describe('The clients that may have webhooks.'),
-  tenants: listOf(
-    z.object({
-      tenant: z.string(),
-      active: z.int().describe('Subscriptions whose status is read, and those that are suspended.'),
-      overdue: z.int().describe('Of these, those whose read is due.'),
-      undelivered: z.int().describe('Messages that the endpoint has not accepted yet.'),
-      dead: z.int().describe('Messages that were given up.'),
-    }),
-  ),
-  pollLimits: listOf(z.object({ environment: z.string(), perSecond: z.number() })).describe(
-    'Calls per second that all polls of an environment may use together (notifications.share).',
-  ),
-});
-
-export const resentNotifications = z.object({ resent: z.int().describe('How many are due now.') });
 
 const circuitState = z.enum(['closed', 'open', 'half-open', 'probation']);
 

@@ -3,6 +3,12 @@
 import type { Response } from 'express';
 import type { z } from 'zod';
 import {
+  notification,
+  notificationSummary,
+  notifications,
+  resentNotifications,
+} from './notification-schemas.ts';
+import {
   acceptLossRequest,
   exportQuery,
   historyQuery,
@@ -34,13 +40,9 @@ import {
   inDoubtPreview,
   instances,
   liveness,
-  notification,
-  notificationSummary,
-  notifications,
   preflightReport,
   readiness,
   reloadReport,
-  resentNotifications,
   resolution,
   searchResult,
   severalResolved,

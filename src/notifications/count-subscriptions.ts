@@ -2,13 +2,18 @@
 
 import type { Schedules } from '../state/schedules.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import type { NamedIdentity } from './manage-subscriptions.ts';
 import { queueNames } from './subscription-store.ts';
 
 interface CountDependencies {
   readonly schedules: Pick<Schedules, 'count'>;
   readonly tenants: () => readonly NamedIdentity[];
   readonly environments: () => readonly NamedIdentity[];
+}
+
+/** A tenant or an environment of the configuration. */
+export interface NamedIdentity {
+  readonly name: string;
+  readonly id: string;
 }
 
 /** How many subscriptions a tenant has. */

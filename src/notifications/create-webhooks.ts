@@ -5,13 +5,13 @@ import type { KeyValues } from '../state/ports.ts';
 import type { Schedules } from '../state/schedules.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { createCountSubscriptions, createSubscriptionGauges } from './count-subscriptions.ts';
-import { createDeliveries } from './deliver-messages.ts';
 import {
-  createManageSubscriptions,
-  type ManageSubscriptions,
+  createCountSubscriptions,
+  createSubscriptionGauges,
   type NamedIdentity,
-} from './manage-subscriptions.ts';
+} from './count-subscriptions.ts';
+import { createDeliveries } from './deliver-messages.ts';
+import { createManageSubscriptions, type ManageSubscriptions } from './manage-subscriptions.ts';
 import type { PollBudget } from './poll-budget.ts';
 import { createSubscriptionPolls } from './poll-subscriptions.ts';
 import { createQueueWorker } from './queue-worker.ts';

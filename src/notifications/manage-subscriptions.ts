@@ -1,7 +1,7 @@
 /** What operators see of subscriptions and their messages, and what they can do with them. */
 
 import type { Schedules } from '../state/schedules.ts';
-import type { CountSubscriptions } from './count-subscriptions.ts';
+import type { CountSubscriptions, NamedIdentity } from './count-subscriptions.ts';
 import { parseSubscription, type Subscription, withResend } from './subscription.ts';
 import {
   queueNames,
@@ -60,11 +60,6 @@ interface ManageDependencies {
   readonly tenants: () => readonly NamedIdentity[];
   readonly environments: () => readonly NamedIdentity[];
   readonly paymentKeyOf: (environmentId: string, paymentId: string) => string;
-}
-
-export interface NamedIdentity {
-  readonly name: string;
-  readonly id: string;
 }
 
 const maxListed = 200;

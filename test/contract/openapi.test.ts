@@ -38,8 +38,10 @@ const subscription = {
   message: {
     id: 'message',
     sequence: 1,
-    transactionStatus: 'ACSC',
-    final: true,
+    transactionStatus: 'ACTC',
+    final: false,
+    authorisationId: '123auth456',
+    scaStatus: 'finalised',
     since: 0,
     failedAttempts: 0,
   },
