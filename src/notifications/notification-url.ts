@@ -10,10 +10,13 @@ const plainText = /^[\x21-\x7e]+$/;
 const ambiguous = /[\\"<>^`{|}]/;
 
 /**
- * A part of a path that a server behind the endpoint may resolve to a path outside of the allowed one: an encoded separator or
- * dot, or a dot segment with parameters, which some servers remove.
+ * A part of a path that a server behind the endpoint may resolve to a path outside of the allowed one: a separator or dot that is
+ * encoded, once or several times, or a dot segment with parameters, which some servers remove.
  */
-const disguisedSegment = /%(?:2e|2f|5c|00)|(?:^|\/)\.{1,2};/i;
+const disguisedSegment = /%(?:25)*(?:2e|2f|5c|00)|(?:^|\/)\.{1,2};/i;
+
+/** Without an authority, parsers take the first segment of the path for it (`https:///host`). */
+const beginning = /^https?:\/\/[^/]/i;
 
 /**
  * Parses the value of `TPP-Notification-URI`: https, or http on loopback; without user name, password or fragment.
@@ -22,7 +25,7 @@ const disguisedSegment = /%(?:2e|2f|5c|00)|(?:^|\/)\.{1,2};/i;
  */
 export function parseNotificationUrl(text: string): URL | undefined {
   if (text.length > maxLength || !plainText.test(text) || ambiguous.test(text)) return undefined;
-  if (text.includes('#') || !/^https?:\/\//i.test(text) || !URL.canParse(text)) return undefined;
+  if (text.includes('#') || !beginning.test(text) || !URL.canParse(text)) return undefined;
   const url = new URL(text);
   const isProtected = url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname));
   const authority = /^[^/]*\/\/([^/?]*)/.exec(text)?.[1] ?? '';
