@@ -8,6 +8,7 @@ const isForbiddenV4 = createNetworkMatcher([
   '10.0.0.0/8', // private
   '100.64.0.0/10', // shared between a provider and its customers
   '127.0.0.0/8', // loopback
+  '168.63.129.16', // the platform services of a cloud, for its virtual machines only (Azure)
   '169.254.0.0/16', // link-local, with the metadata services of clouds
   '172.16.0.0/12', // private
   '192.0.0.0/24', // protocol assignments

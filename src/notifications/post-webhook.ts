@@ -45,12 +45,13 @@ export interface WebhookClientOptions {
   readonly ca?: string | undefined;
 }
 
-/** How much of a response is read, so that its connection ends cleanly. Bytes. */
+/** How much of a response is read, and for how long, so that its connection ends cleanly. */
 const maxResponseBytes = 16 * 1024;
+const maxResponseMs = 1_000;
 
 /**
- * Connects only to addresses that were checked, and to a new connection for each attempt. Redirects are not followed, and proxies of
- * the environment are not used (`agent: false`).
+ * Connects only to addresses that were checked, and to a new connection for each attempt, which is closed before the attempt ends.
+ * Redirects are not followed, and proxies of the environment are not used (`agent: false`).
  */
 export function createPostWebhook({
   isAllowedPrivate,
@@ -59,18 +60,28 @@ export function createPostWebhook({
   ca,
 }: WebhookClientOptions): PostWebhook {
   return async (url, headers, body, signal) => {
-    const deadline = AbortSignal.timeout(timeoutMs);
-    const end = AbortSignal.any([deadline, signal]);
+    const end = new AbortController();
+    let isOverdue = false;
+    const timer = setTimeout(() => {
+      isOverdue = true;
+      end.abort();
+    }, timeoutMs);
+    const interrupt = () => end.abort();
+    signal.addEventListener('abort', interrupt, { once: true });
     try {
-      const addresses = await resolveEndpoint(url, isAllowedPrivate, resolveName, end);
-      end.throwIfAborted();
-      return resultOf(await send(url, { headers, addresses, ca, signal: end }, body));
+      signal.throwIfAborted();
+      const addresses = await resolveEndpoint(url, isAllowedPrivate, resolveName, end.signal);
+      end.signal.throwIfAborted();
+      return resultOf(await send(url, { headers, addresses, ca, signal: end.signal }, body));
     } catch (thrown) {
-      if (deadline.aborted) return failed(`no response within ${timeoutMs / 1_000} s`);
+      if (isOverdue) return failed(`no response within ${timeoutMs / 1_000} s`);
       if (signal.aborted) return failed('the attempt was interrupted');
       return failed(
         thrown instanceof UnusableEndpoint ? thrown.message : `no connection (${codeOf(thrown)})`,
       );
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', interrupt);
     }
   };
 }
@@ -84,7 +95,7 @@ interface SendOptions {
   readonly signal: AbortSignal;
 }
 
-/** @returns the status */
+/** @returns the status, when the connection is closed */
 function send(url: URL, { headers, addresses, ca, signal }: SendOptions, body: Buffer): Promise<number> {
   return new Promise((resolve, reject) => {
     const options: RequestOptions = {
@@ -96,14 +107,30 @@ function send(url: URL, { headers, addresses, ca, signal }: SendOptions, body: B
     };
     const request =
       url.protocol === 'https:'
-        ? requestHttps(url, { ...options, minVersion: 'TLSv1.2', ...(ca && { ca }) })
+        ? requestHttps(url, {
+            ...options,
+            minVersion: 'TLSv1.2',
+            rejectUnauthorized: true,
+            ...(ca && { ca }),
+          })
         : requestHttp(url, options);
+    let status: number | undefined;
     request
       .on('response', (response) => {
-        resolve(response.statusCode ?? 0);
+        status = response.statusCode;
         discard(request, response);
       })
-      .on('error', reject) // has no effect after the response
+      .on('upgrade', ({ statusCode = 101 }, socket) => {
+        socket.destroy();
+        resolve(statusCode);
+      })
+      .on('error', (error) => {
+        if (status === undefined) reject(error);
+      })
+      .on('close', () => {
+        if (status === undefined) reject(new UnusableEndpoint('the endpoint closed the connection'));
+        else resolve(status);
+      })
       .end(body);
   });
 }
@@ -120,6 +147,8 @@ const lookupOf =
 
 function discard(request: ClientRequest, response: IncomingMessage): void {
   let bytes = 0;
+  const timer = setTimeout(() => request.destroy(), maxResponseMs);
+  request.on('close', () => clearTimeout(timer));
   response.on('error', () => {}); // the status has arrived
   response.on('data', (chunk: Buffer) => {
     bytes += chunk.length;
@@ -130,6 +159,7 @@ function discard(request: ClientRequest, response: IncomingMessage): void {
 function resultOf(status: number): AttemptResult {
   if (status >= 200 && status < 300) return { kind: 'delivered' };
   if (status === 410) return { kind: 'gone' };
+  if (status < 200) return failed('the endpoint wants to change the protocol');
   if (status >= 300 && status < 400) return failed('the endpoint redirects, which is not followed');
   return failed(status < 500 ? 'the endpoint refuses it (4xx)' : 'the endpoint fails (5xx)');
 }

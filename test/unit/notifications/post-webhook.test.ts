@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:net';
-import { describe, test } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
 import { createPostWebhook } from '../../../src/notifications/post-webhook.ts';
 import { createIsAllowedPrivate, type ResolveName } from '../../../src/notifications/resolve-endpoint.ts';
 import { createAuthority } from '../../kit/openssl.ts';
 import { scopeOfAllTests } from '../../kit/test-scope.ts';
 import { startWebhookReceiver } from '../../kit/webhook-receiver.ts';
-import { until } from '../../kit/within.ts';
+import { until, within } from '../../kit/within.ts';
 
 const life = scopeOfAllTests();
 const authority = createAuthority(life);
@@ -183,6 +183,60 @@ describe('the client for webhooks', () => {
       assert.equal(result.kind, kind);
       await until(5_000, 'the connection is closed', () => open === 0);
     }
+  });
+
+  /** A server that writes this text when a request arrives, and leaves the connection open. @returns its URL, and how many are open */
+  async function startRawServer(t: TestContext, text: string, thenEnd = false) {
+    let open = 0;
+    const server = createServer((socket) => {
+      open += 1;
+      socket.on('error', () => {});
+      socket.on('close', () => {
+        open -= 1;
+      });
+      socket.once('data', () => (thenEnd ? socket.end(text) : socket.write(text)));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    t.after(() => server.close());
+    const address = server.address();
+    const port = typeof address === 'object' ? address?.port : 0;
+    return { url: new URL(`http://127.0.0.1:${port}/`), open: () => open };
+  }
+
+  for (const [what, text, thenEnd, expected] of [
+    [
+      'changes the protocol',
+      'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n',
+      false,
+      'failed',
+    ],
+    ['answers 101 without a protocol', 'HTTP/1.1 101 x\r\n\r\n', false, 'failed'],
+    ['answers 101 and closes', 'HTTP/1.1 101 x\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n', true, 'failed'],
+    ['sends early hints only, and closes', 'HTTP/1.1 103 x\r\nlink: x\r\n\r\n', true, 'failed'],
+    ['closes the connection', '', true, 'failed'],
+    ['sends no HTTP', 'SSH-2.0-OpenSSH_9\r\n', false, 'failed'],
+    ['speaks HTTP/1.0', 'HTTP/1.0 200 OK\r\n\r\nok', true, 'delivered'],
+    ['sends two responses', 'HTTP/1.1 204 x\r\n\r\nHTTP/1.1 410 Gone\r\n\r\n', false, 'delivered'],
+    ['closes in the body', 'HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\no', true, 'delivered'],
+    ['never ends the body', 'HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\no', false, 'delivered'],
+  ] as const)
+    test(`ends the attempt, after its connection, if the endpoint ${what}`, async (t) => {
+      const server = await startRawServer(t, text, thenEnd);
+      const result = await within(10_000, 'the attempt ends', post(server.url, {}, body, never));
+      assert.equal(result.kind, expected);
+      await until(5_000, 'the connection is closed', () => server.open() === 0);
+    });
+
+  test('checks certificates although the environment switches that off', async (t) => {
+    const stranger = createAuthority(t, 'stranger').issue('tpp', {
+      extensions: 'subjectAltName = DNS:tpp.example',
+    });
+    const receiver = await startWebhookReceiver(t, stranger);
+    process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
+    t.after(() => delete process.env.NODE_TLS_REJECT_UNAUTHORIZED);
+    const result = await post(new URL(`https://tpp.example:${receiver.port}/`), {}, body, never);
+    assert.equal(result.kind, 'failed');
+    assert.equal(receiver.received.length, 0);
   });
 
   test('stops when it is interrupted', async (t) => {
