@@ -17,6 +17,7 @@ import {
   type Subscription,
 } from './subscription.ts';
 import {
+  otherInstanceDelayMs,
   queueNames,
   removedFromQueues,
   type SubscriptionChange,
@@ -46,24 +47,24 @@ export interface DeliveryDependencies {
 /** Attempts of one instance at the same time, and of one tenant. */
 const maxRecords = 128;
 const maxPerQueue = 64;
-/** Until a message is tried again that was not sent because its endpoint is busy. Milliseconds. */
-const busyDelayMs = 1_000;
-/** Until a record is due again that this instance cannot read: another one may be able to. Milliseconds. */
-const otherInstanceMs = 60_000;
-/** How many failed messages become due with each success at their endpoint: more and more, as long as it works. */
+/** How many failed messages become due with each success of one of them: more and more, as long as their endpoint works. */
 const promotedPerSuccess = 2;
+/** Between two searches for failed messages of an endpoint that has accepted a new one. Milliseconds. */
+const promoteEveryMs = 5_000;
 /** Between two attempts to record a result while the shared state is unavailable. Milliseconds. */
 const recordAgainMs = 1_000;
 
 export function createDeliveries(dependencies: DeliveryDependencies): QueueWorker {
   const { schedules, store, post, tenantIds, clientOf, statusUrlOf, settings, onAttempt, onBug } =
     dependencies;
-  const gate = createEndpointGate();
+  const gate = createEndpointGate(() => performance.now());
+  /** When failed messages of an endpoint were last searched for. The settings of the clients bound the number of endpoints. */
+  const promotions = new Map<string, number>();
 
   async function deliver(leased: LeasedRecord): Promise<void> {
     if (!leased.record) return moveTo(leased, undefined);
     const subscription = parseSubscription(leased.record.text);
-    if (!subscription) return moveTo(leased, otherInstanceMs);
+    if (!subscription) return moveTo(leased, otherInstanceDelayMs(leased.record, Date.now()));
     const { message } = subscription;
     if (!message || message.deadSince !== undefined) return moveTo(leased, undefined);
     const client = clientOf(subscription);
@@ -74,24 +75,38 @@ export function createDeliveries(dependencies: DeliveryDependencies): QueueWorke
     }
 
     const endpoint = queueNames.endpoint(subscription);
-    switch (gate.enter(endpoint)) {
+    const admission = await gate.enter(endpoint, leased.signal);
+    switch (admission.kind) {
       case 'busy':
-        return moveTo(leased, busyDelayMs);
+        return moveTo(leased, leased.signal.aborted ? 0 : admission.inMs);
       case 'failing': {
         const why = 'the last attempts at this endpoint failed, and another message is being tried';
         return record(leased, subscription, message, { kind: 'failed', why });
       }
       case 'send': {
-        const result = await send(url, client.secrets, subscription, message, leased.signal);
-        gate.leave(endpoint, result.kind !== 'failed');
+        let result: AttemptResult | undefined;
+        try {
+          result = await send(url, client.secrets, subscription, message, leased.signal);
+        } finally {
+          admission.leave(result !== undefined && result.kind !== 'failed');
+        }
         if (leased.isLost()) return;
         if (leased.signal.aborted && result.kind === 'failed') return moveTo(leased, 0);
         onAttempt(subscription, message, result);
         await record(leased, subscription, message, result);
-        if (result.kind === 'delivered' && message.failedAttempts > 0)
+        if (result.kind === 'delivered' && isPromotionDue(endpoint, message))
           await schedules.promote(endpoint, leased.queue, promotedPerSuccess);
       }
     }
+  }
+
+  /** With each success of a failed message, and now and then with that of a new one, which may be the only one for hours. */
+  function isPromotionDue(endpoint: string, { failedAttempts }: Message): boolean {
+    const nowMs = performance.now();
+    const lastMs = promotions.get(endpoint) ?? Number.NEGATIVE_INFINITY;
+    if (failedAttempts === 0 && nowMs - lastMs < promoteEveryMs) return false;
+    promotions.set(endpoint, nowMs);
+    return true;
   }
 
   const moveTo = ({ queue, key, lease }: LeasedRecord, inMs: number | undefined) =>
@@ -148,13 +163,15 @@ export function createDeliveries(dependencies: DeliveryDependencies): QueueWorke
     const inQueue = (inMs: number | undefined): DueChange => ({ queue, inMs, lease: lease() });
     if (!current) return { subscription: undefined, due: [inQueue(undefined)] };
     const { retryForMs, keepForMs } = settings();
-    const isSame = current.id === attempted.id;
-    const { subscription, retryInMs } = isSame
+    // After another request of the TPP, only an acceptance counts: the message is due at the endpoint that it names now.
+    const isCurrent =
+      current.id === attempted.id && (current.since === attempted.since || result.kind === 'delivered');
+    const { subscription, retryInMs } = isCurrent
       ? afterAttempt(current, message.id, result, { nowMs: Date.now(), retryForMs })
       : { subscription: current, retryInMs: current.message && 0 };
     if (!subscription)
       return { subscription, due: [inQueue(undefined), ...removedFromQueues(attempted, queue)] };
-    const hasFailed = result.kind === 'failed' && retryInMs !== undefined;
+    const hasFailed = isCurrent && result.kind === 'failed' && retryInMs !== undefined;
     const isDead = subscription.message?.deadSince !== undefined;
     const isNextWaiting = !subscription.message && hasUnreported(subscription);
     return {

@@ -1,43 +1,122 @@
-/** How many messages one instance sends to an endpoint at the same time. */
+/** How many messages one instance sends to an endpoint at the same time, and when the others are tried again. */
+
+import { createLinkedList, type LinkedList } from '../request/linked-list.ts';
 
 export interface EndpointGate {
   /**
-   * Asks to send a message. After `send`, `leave` must follow.
+   * Asks to send a message. Waits for an attempt in progress to end, if that is expected soon.
    *
-   * `busy`: other messages are being sent; try again soon. `failing`: the last attempts have failed, and another one is under way.
+   * @param signal ends the wait
    */
-  enter(endpoint: string): 'send' | 'busy' | 'failing';
-  leave(endpoint: string, succeeded: boolean): void;
+  enter(endpoint: string, signal: AbortSignal): Admission | Promise<Admission>;
 }
+
+export type Admission =
+  /** @member leave must be called after the attempt */
+  | { readonly kind: 'send'; readonly leave: (succeeded: boolean) => void }
+  /** Other messages are being sent. @member inMs when it is probably the turn of this one */
+  | { readonly kind: 'busy'; readonly inMs: number }
+  /** The last attempts have failed, and another one is under way. */
+  | { readonly kind: 'failing' };
 
 /** For an endpoint that works. */
 const maxConcurrent = 8;
 /** After so many failures in a row, messages are sent one at a time, so that an endpoint that hangs does not occupy the instance. */
 const failuresUntilFailing = 3;
+/** A message that probably has to wait longer goes back to its queue, so that it does not occupy the instance. Milliseconds. */
+const maxExpectedMs = 250;
+/** Until a message that waits nevertheless goes back. Milliseconds. */
+const maxWaitMs = 1_000;
+/** Between two looks at a message of a busy endpoint. Milliseconds. */
+const minBusyMs = 1_000;
+const maxBusyMs = 300_000;
+/** The duration of an attempt until one has ended, and the weight of each new one in the average. Milliseconds. */
+const firstAverageMs = 100;
+const averageWeight = 0.3;
 
 interface Endpoint {
   sending: number;
   failures: number;
+  /** Of the attempts. Milliseconds. */
+  averageMs: number;
+  /** The turn of the last message that went back. Each one gets a later turn, so that a long queue is not searched again and again. */
+  turnAtMs: number;
+  readonly waiting: LinkedList<(admission: Admission) => void>;
 }
 
-/** The number of endpoints is bounded by the settings of the clients, because URLs are matched by their origin. */
-export function createEndpointGate(): EndpointGate {
+/**
+ * The number of endpoints is bounded by the settings of the clients, because URLs are matched by their origin.
+ *
+ * @param now milliseconds on a monotonic clock
+ */
+export function createEndpointGate(now: () => number): EndpointGate {
   const endpoints = new Map<string, Endpoint>();
+
+  function send(endpoint: Endpoint): Admission {
+    const startedAtMs = now();
+    endpoint.sending += 1;
+    return {
+      kind: 'send',
+      leave(succeeded) {
+        endpoint.sending -= 1;
+        endpoint.failures = succeeded ? 0 : endpoint.failures + 1;
+        endpoint.averageMs += averageWeight * (now() - startedAtMs - endpoint.averageMs);
+        admitWaiting(endpoint);
+      },
+    };
+  }
+
+  function admitWaiting(endpoint: Endpoint): void {
+    for (let next = endpoint.waiting.first(); next; next = endpoint.waiting.first()) {
+      if (hasRoom(endpoint)) next(send(endpoint));
+      else if (isFailing(endpoint)) next({ kind: 'failing' });
+      else return;
+    }
+  }
+
+  function goBack(endpoint: Endpoint): Admission {
+    endpoint.turnAtMs = Math.max(endpoint.turnAtMs, now()) + timePerMessage(endpoint);
+    return { kind: 'busy', inMs: Math.min(maxBusyMs, Math.max(minBusyMs, endpoint.turnAtMs - now())) };
+  }
+
+  function wait(endpoint: Endpoint, signal: AbortSignal): Promise<Admission> {
+    return new Promise((resolve) => {
+      const giveUp = () => end(goBack(endpoint));
+      const timer = setTimeout(giveUp, maxWaitMs);
+      const leaveList = endpoint.waiting.append(end);
+      function end(admission: Admission): void {
+        leaveList();
+        clearTimeout(timer);
+        signal.removeEventListener('abort', giveUp);
+        resolve(admission);
+      }
+      signal.addEventListener('abort', giveUp, { once: true });
+    });
+  }
+
   return {
-    enter(name) {
-      const endpoint = endpoints.get(name) ?? { sending: 0, failures: 0 };
+    enter(name, signal) {
+      const endpoint = endpoints.get(name) ?? createEndpoint();
       endpoints.set(name, endpoint);
-      const isFailing = endpoint.failures >= failuresUntilFailing;
-      if (endpoint.sending >= (isFailing ? 1 : maxConcurrent)) return isFailing ? 'failing' : 'busy';
-      endpoint.sending += 1;
-      return 'send';
-    },
-    leave(name, succeeded) {
-      const endpoint = endpoints.get(name);
-      if (!endpoint) return;
-      endpoint.sending -= 1;
-      endpoint.failures = succeeded ? 0 : endpoint.failures + 1;
-      if (endpoint.sending === 0 && endpoint.failures === 0) endpoints.delete(name);
+      if (hasRoom(endpoint)) return send(endpoint);
+      if (isFailing(endpoint)) return { kind: 'failing' };
+      const expectedMs = (endpoint.waiting.size() + 1) * timePerMessage(endpoint);
+      return expectedMs > maxExpectedMs || signal.aborted ? goBack(endpoint) : wait(endpoint, signal);
     },
   };
 }
+
+const createEndpoint = (): Endpoint => ({
+  sending: 0,
+  failures: 0,
+  averageMs: firstAverageMs,
+  turnAtMs: 0,
+  waiting: createLinkedList(),
+});
+
+const isFailing = ({ failures }: Endpoint) => failures >= failuresUntilFailing;
+
+const hasRoom = (endpoint: Endpoint) => endpoint.sending < (isFailing(endpoint) ? 1 : maxConcurrent);
+
+/** At the present pace. Milliseconds. */
+const timePerMessage = ({ averageMs }: Endpoint) => averageMs / maxConcurrent;

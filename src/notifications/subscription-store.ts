@@ -41,35 +41,56 @@ export interface SubscriptionChange {
   readonly due: readonly DueChange[];
 }
 
+type ChangeSubscription = (current: Subscription | undefined) => SubscriptionChange | undefined;
+
+/**
+ * When a record is due again that this instance cannot read, or whose client or environment is not in its settings. Soon after the
+ * last change, because another instance may have other keys or settings; then less and less often. Milliseconds.
+ */
+export const otherInstanceDelayMs = ({ version }: ScheduledRecord, nowMs: number): number =>
+  Math.min(longestDelayMs, Math.max(shortestDelayMs, (nowMs - version) / 10)); // a version is the time of its change
+
+const shortestDelayMs = 60_000;
+const longestDelayMs = 6 * 3_600_000;
+
 export interface SubscriptionStore {
   /** @throws GatewayError STATE_UNAVAILABLE, here and below */
   read(key: string): Promise<Subscription | undefined>;
   /**
    * Changes a subscription, again if another instance changes it at the same time.
    *
-   * @param change receives what is stored; returns `undefined` to leave it as it is. May be called several times
+   * @param change receives what is stored; returns `undefined` to leave it as it is. May be called several times. It is not called for a
+   *   record that this instance cannot read, because another one may be able to; such a record does not change
    * @param known  what was read before, to save a read
    */
-  change(
-    key: string,
-    change: (current: Subscription | undefined) => SubscriptionChange | undefined,
-    known?: ScheduledRecord,
-  ): Promise<void>;
+  change(key: string, change: ChangeSubscription, known?: ScheduledRecord): Promise<void>;
+  /** As `change`, but takes a record that this instance cannot read for none. */
+  replace(key: string, change: ChangeSubscription): Promise<void>;
 }
 
 export function createSubscriptionStore(schedules: Pick<Schedules, 'read' | 'write'>): SubscriptionStore {
+  async function update(
+    key: string,
+    change: ChangeSubscription,
+    replacesUnreadable: boolean,
+    known?: ScheduledRecord,
+  ): Promise<void> {
+    for (let record = known ?? (await schedules.read(key)); ; record = await schedules.read(key)) {
+      const current = record && parseSubscription(record.text);
+      if (record && !current && !replacesUnreadable) return;
+      const changed = change(current);
+      if (!changed) return;
+      const text = changed.subscription && serializeSubscription(changed.subscription);
+      if (await schedules.write(key, record?.version ?? 0, text, changed.due)) return;
+    }
+  }
+
   return {
     async read(key) {
       const record = await schedules.read(key);
       return record && parseSubscription(record.text);
     },
-    async change(key, change, known) {
-      for (let record = known ?? (await schedules.read(key)); ; record = await schedules.read(key)) {
-        const changed = change(record && parseSubscription(record.text));
-        if (!changed) return;
-        const text = changed.subscription && serializeSubscription(changed.subscription);
-        if (await schedules.write(key, record?.version ?? 0, text, changed.due)) return;
-      }
-    },
+    change: (key, change, known) => update(key, change, false, known),
+    replace: (key, change) => update(key, change, true),
   };
 }

@@ -188,6 +188,91 @@ describe('the deliveries', () => {
     assert.deepEqual(sent, ['message of payment', 'newer']);
   });
 
+  test('look at few of the messages for a slow endpoint, however many are due', async (t) => {
+    let moves = 0;
+    const schedules = createMemorySchedules(() => performance.now() + clock.aheadMs);
+    const { clock, runUntil } = setUp(t, {
+      schedules: {
+        ...schedules,
+        reschedule(...change) {
+          moves += 1;
+          return schedules.reschedule(...change);
+        },
+      },
+      post: (_url, _headers, _body, signal) =>
+        new Promise((resolve) => signal.addEventListener('abort', () => resolve(failed))),
+    });
+    const messages = 500;
+    for (let index = 0; index < messages; index++) {
+      const due = [{ queue: queueNames.delivery('tenant'), inMs: 0 }];
+      const text = serializeSubscription(subscriptionWith(`payment-${index}`));
+      await schedules.write(`payment-${index}`, 0, text, due);
+    }
+    for (let second = 0; second < 20; second++) {
+      await runUntil(
+        'none is due',
+        async () => (await schedules.count(queueNames.delivery('tenant'))).due === 0,
+      );
+      clock.aheadMs += 1_000;
+    }
+    assert.ok(moves < 6 * messages, `${moves} moves`);
+  });
+
+  test('make the failed messages of an endpoint due when it accepts a new one', async (t) => {
+    const { add, read, runUntil, results } = setUp(t);
+    results.push(failed);
+    await add(subscriptionWith('old', { failedAttempts: 5 }));
+    await runUntil('it has failed', async () => (await read('old'))?.message?.failedAttempts === 6);
+    await add(subscriptionWith('new'));
+    await runUntil('both are delivered', async () => !(await read('old'))?.message);
+    assert.equal((await read('new'))?.message, undefined);
+  });
+
+  for (const [what, result] of [
+    ['that it is gone', { kind: 'gone' }],
+    ['with an error', failed],
+  ] as const)
+    test(`send a message to the new URL at once if the former one answers ${what} after the change`, async (t) => {
+      const first = Promise.withResolvers<AttemptResult>();
+      const urls: string[] = [];
+      const { add, read, schedules, runUntil } = setUp(t, {
+        async post({ href }) {
+          urls.push(href);
+          return urls.length === 1 ? first.promise : delivered;
+        },
+        clientOf: () => ({
+          urls: ['https://tpp.example', 'https://new.example'],
+          secrets: [randomBytes(32)],
+        }),
+      });
+      await add(subscriptionWith('payment', { failedAttempts: 6 }));
+      await runUntil('it is being sent', () => urls.length === 1);
+      const record = await schedules.read('payment');
+      const moved = { ...subscriptionWith('payment'), url: 'https://new.example/', since: Date.now() + 1 };
+      await schedules.write('payment', record?.version ?? 0, serializeSubscription(moved), []);
+      first.resolve(result);
+      await runUntil('it is sent to the new URL', () => urls.length === 2);
+      await runUntil('it is delivered', async () => !(await read('payment'))?.message);
+      assert.deepEqual(urls, ['https://tpp.example/hooks', 'https://new.example/']);
+      assert.ok(await read('payment'), 'the subscription continues');
+    });
+
+  test('leave a subscription alone that an instance with another encryption key has changed', async (t) => {
+    const first = Promise.withResolvers<AttemptResult>();
+    const { add, sent, schedules, runUntil, deliveries } = setUp(t, { post: () => first.promise });
+    await add(subscriptionWith('payment'));
+    await runUntil(
+      'it is being sent',
+      async () => (await schedules.count(queueNames.delivery('tenant'))).due === 0,
+    );
+    const record = await schedules.read('payment');
+    await schedules.write('payment', record?.version ?? 0, 'sealed:1:unreadable', []);
+    first.resolve({ kind: 'gone' });
+    await deliveries.stop();
+    assert.equal((await schedules.read('payment'))?.text, 'sealed:1:unreadable');
+    assert.deepEqual(sent, []);
+  });
+
   test('record a result when the shared state is available again, and do not send the message again', async (t) => {
     const schedules = createMemorySchedules(() => performance.now());
     let failures = 1;
