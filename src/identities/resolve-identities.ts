@@ -36,6 +36,8 @@ export function resolveIdentities(
     tenantIdsOf: (name) => tenantIds.get(name) ?? [name],
     environmentIdOf: (name) => environmentIds.get(name)?.[0] ?? name,
     environmentWith: (id) => nameOfEnvironment.get(id),
+    tenantIds: union([...nameOfTenant.keys()], idsIn(record.tenants)),
+    environmentIds: union([...nameOfEnvironment.keys()], idsIn(record.environments)),
     environmentNameOf: (id) => nameOfEnvironment.get(id) ?? nameIn(record.environments, id),
     tenantNameOf: (id) => nameOfTenant.get(id) ?? nameIn(record.tenants, id),
     otherTenants: otherTenantsIn(record, tenants),
@@ -61,6 +63,8 @@ const union = (one: readonly string[], other: readonly string[]) => [...new Set(
 
 const invert = (ids: ReadonlyMap<string, readonly string[]>): ReadonlyMap<string, string> =>
   new Map([...ids].flatMap(([name, own]) => own.map((id) => [id, name] as const)));
+
+const idsIn = (records: readonly (TenantRecord | EnvironmentRecord)[]) => records.flatMap(({ ids }) => ids);
 
 function nameIn(records: readonly (TenantRecord | EnvironmentRecord)[], id: string): string {
   const found = records.find(({ ids }) => ids.includes(id));

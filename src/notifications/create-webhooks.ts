@@ -3,7 +3,7 @@
 import type { StatusEvents } from '../request/statuses.ts';
 import type { KeyValues } from '../state/ports.ts';
 import type { Schedules } from '../state/schedules.ts';
-import type { Log } from '../telemetry/log.ts';
+import { type Log, safeStack } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import {
   createCountSubscriptions,
@@ -56,8 +56,8 @@ interface WebhooksDependencies {
   readonly now: () => number;
 }
 
-/** How often the queues are searched while no client may have webhooks: for subscriptions of former settings. Runs. */
-const runsWithoutClients = 60;
+/** How often the queues of former settings are searched, and all queues while no client may have webhooks. Runs. */
+const runsPerSearchOfFormer = 60;
 
 /** How often the subscriptions are counted. Runs. */
 const runsPerCount = 15;
@@ -75,10 +75,9 @@ export function createWebhooks({
 }: WebhooksDependencies): Webhooks {
   const store = createSubscriptionStore(schedules);
   const onBug = (thrown: unknown) =>
-    log('error', 'the work on a webhook failed', {
-      why: thrown instanceof Error ? thrown.stack : String(thrown),
-    });
+    log('error', 'the work on a webhook failed', { stack: safeStack(thrown) });
   let runs = 0;
+  let searchesFormer = false;
 
   /** All tenants, also without webhooks: their subscriptions of former settings end as well. */
   function tenants(): readonly NamedIdentity[] {
@@ -88,14 +87,24 @@ export function createWebhooks({
     return names.flatMap((name) => identities.tenantIdsOf(name).map((id) => ({ name, id })));
   }
 
-  function environments(): readonly NamedIdentity[] {
+  /** Also those that are not configured any more. */
+  function allTenants(): readonly NamedIdentity[] {
     const identities = webhooks.current?.identities();
-    if (!identities) return [];
-    const names = webhooks.current?.environments ?? [];
-    return names.map((name) => ({ name, id: identities.environmentIdOf(name) }));
+    return (identities?.tenantIds ?? []).map((id) => ({ id, name: identities?.tenantNameOf(id) ?? id }));
   }
 
-  const tenantIds = () => tenants().map(({ id }) => id);
+  function allEnvironments(): readonly NamedIdentity[] {
+    const identities = webhooks.current?.identities();
+    const ids = identities?.environmentIds ?? [];
+    return ids.map((id) => ({ id, name: identities?.environmentNameOf(id) ?? id }));
+  }
+
+  const isConfigured = ({ id }: NamedIdentity) =>
+    webhooks.current?.identities()?.environmentWith(id) !== undefined;
+
+  /** Those whose queues this run searches. */
+  const searchedTenantIds = () => (searchesFormer ? allTenants() : tenants()).map(({ id }) => id);
+  const searchedEnvironments = () => allEnvironments().filter((each) => searchesFormer || isConfigured(each));
 
   function clientOf({ client, tenant }: Pick<Subscription, 'client' | 'tenant'>): WebhookClient | undefined {
     const found = webhooks.current?.clients.get(client);
@@ -132,7 +141,7 @@ export function createWebhooks({
     store,
     post: async (...message) =>
       (await webhooks.current?.post(...message)) ?? { kind: 'failed', why: 'no configuration' },
-    tenantIds,
+    tenantIds: searchedTenantIds,
     clientOf,
     statusUrlOf: (subscription) => webhooks.current?.statusUrlOf(subscription) ?? '',
     settings: () => webhooks.current ?? { retryForMs: 0, keepForMs: 0 },
@@ -153,8 +162,11 @@ export function createWebhooks({
     schedules,
     store,
     owners: () =>
-      tenantIds().flatMap((tenant) => environments().map(({ id: environment }) => ({ tenant, environment }))),
-    isAllowed: (subscription) => clientOf(subscription) !== undefined,
+      searchedTenantIds().flatMap((tenant) =>
+        searchedEnvironments().map(({ id: environment }) => ({ tenant, environment })),
+      ),
+    isAllowed: (subscription) =>
+      clientOf(subscription) !== undefined && environmentNameOf(subscription) !== undefined,
     reader: createSubscriptionReader({
       keyValues,
       events,
@@ -174,21 +186,17 @@ export function createWebhooks({
 
   const deadLetters = createQueueWorker({
     schedules,
-    queues: () => tenantIds().map(queueNames.dead),
+    queues: () => searchedTenantIds().map(queueNames.dead),
     maxRecords: 16,
     maxPerQueue: 16,
     onBug,
-    async handle({ queue, key, lease, record }) {
+    async handle({ queue, key, lease }) {
       const leavesQueue = { queue, inMs: undefined, lease: lease() };
-      await store.change(
-        key,
-        (current) => {
-          const isDead = current?.message?.deadSince !== undefined;
-          const due = [leavesQueue, ...(current && isDead ? removedFromQueues(current, queue) : [])];
-          return { subscription: isDead ? undefined : current, due };
-        },
-        record,
-      );
+      await store.replace(key, (current) => {
+        const isDead = current?.message?.deadSince !== undefined;
+        const due = [leavesQueue, ...(current && isDead ? removedFromQueues(current, queue) : [])];
+        return { subscription: isDead ? undefined : current, due };
+      });
     },
   });
 
@@ -205,7 +213,7 @@ export function createWebhooks({
     onStatusEvent(tenantId, paymentKey).catch(() => {}); // the next poll sees it
   });
 
-  const count = createCountSubscriptions({ schedules, tenants, environments });
+  const count = createCountSubscriptions({ schedules, tenants, environments: allEnvironments });
   const countForGauges = createSubscriptionGauges(count, metrics);
 
   const webhooks: Webhooks = {
@@ -213,7 +221,7 @@ export function createWebhooks({
     store,
     limit: createSubscriptionLimit({
       schedules,
-      environmentIds: () => environments().map(({ id }) => id),
+      environmentIds: () => allEnvironments().map(({ id }) => id),
       max: () => webhooks.current?.maxSubscriptions ?? 0,
       now,
     }),
@@ -222,13 +230,14 @@ export function createWebhooks({
       store,
       count,
       clients: () => [...(webhooks.current?.clients.keys() ?? [])],
-      tenants,
-      environments,
+      tenants: allTenants,
+      environments: allEnvironments,
       paymentKeyOf,
     }),
     run() {
       const isCountDue = runs % runsPerCount === 0;
-      const isDue = Boolean(webhooks.current?.clients.size) || runs % runsWithoutClients === 0;
+      searchesFormer = runs % runsPerSearchOfFormer === 0;
+      const isDue = Boolean(webhooks.current?.clients.size) || searchesFormer;
       runs += 1;
       if (!isDue) return;
       if (isCountDue) void countForGauges();

@@ -15,6 +15,7 @@ import {
   withReads,
 } from './subscription.ts';
 import {
+  otherInstanceDelayMs,
   queueNames,
   removedFromQueues,
   type SubscriptionChange,
@@ -61,13 +62,11 @@ const interruptionOf = (signal: AbortSignal): Promise<undefined> =>
     else signal.addEventListener('abort', interrupt, { once: true });
   });
 
-/** Reads of one instance at the same time, and of one tenant in one environment: more would wait for their permits. */
+/** Reads of one instance in one environment at the same time, and of one tenant: more would wait for their permits. */
 const maxRecords = 64;
 const maxPerQueue = 8;
 /** Until a read that was dropped is due again. Milliseconds. */
 const droppedDelayMs = 2_000;
-/** Until a record is due again that this instance cannot use: another one may be able to. Milliseconds. */
-const otherInstanceMs = 60_000;
 
 export function createSubscriptionPolls({
   schedules,
@@ -83,12 +82,12 @@ export function createSubscriptionPolls({
   async function poll(leased: LeasedRecord): Promise<void> {
     if (!leased.record) return moveTo(leased, undefined);
     const subscription = parseSubscription(leased.record.text);
+    const otherInstanceMs = otherInstanceDelayMs(leased.record, Date.now());
     if (!subscription) return moveTo(leased, otherInstanceMs);
     const leftMs = subscription.until - Date.now();
-    if (leftMs <= 0) return end(leased);
+    if (leftMs <= 0 || isOver(subscription)) return end(leased);
     if (!isAllowed(subscription)) return moveTo(leased, otherInstanceMs);
     if (subscription.suspended) return moveTo(leased, leftMs);
-    if (isOver(subscription)) return moveTo(leased, undefined);
     const turn = await Promise.race([readAll(subscription, leased.signal), interruptionOf(leased.signal)]);
     if (leased.isLost()) return;
     if (!turn) return moveTo(leased, 0);
@@ -219,12 +218,34 @@ export function createSubscriptionPolls({
     return Math.max(intervalOrEndMs, Math.min(status.retryAfterMs ?? 0, maxIntervalMs()));
   }
 
-  return createQueueWorker({
-    schedules,
-    queues: () => owners().map(queueNames.poll),
-    maxRecords,
-    maxPerQueue,
-    handle: poll,
-    onBug,
-  });
+  /** One for each environment, so that none waits for the permits of another one. */
+  const workers = new Map<string, QueueWorker>();
+
+  function workerOf(environment: string): QueueWorker {
+    const known = workers.get(environment);
+    if (known) return known;
+    const worker = createQueueWorker({
+      schedules,
+      queues: () =>
+        owners()
+          .filter((owner) => owner.environment === environment)
+          .map(queueNames.poll),
+      maxRecords,
+      maxPerQueue,
+      handle: poll,
+      onBug,
+    });
+    workers.set(environment, worker);
+    return worker;
+  }
+
+  return {
+    async run() {
+      const environments = new Set(owners().map(({ environment }) => environment));
+      await Promise.all([...environments].map((environment) => workerOf(environment).run()));
+    },
+    async stop() {
+      await Promise.all([...workers.values()].map((worker) => worker.stop()));
+    },
+  };
 }

@@ -11,7 +11,7 @@ import { currentTenantId, identitiesOf } from '../request/identities.ts';
 import type { PisResponse, RoutedRequest } from '../request/messages.ts';
 import { paymentIdOf } from '../request/payment-id.ts';
 import type { Handler, Stage } from '../request/stage.ts';
-import type { Log } from '../telemetry/log.ts';
+import { type Log, safeStack } from '../telemetry/log.ts';
 import {
   authorisationTypeOf,
   type StartedAuthorisation,
@@ -70,7 +70,7 @@ export function subscribe(dependencies: SubscribeDependencies): Stage<RoutedRequ
       if (response.status >= 300) return response;
       const wanted = url && isAllowedUrl(url, allowed) ? { url: url.href, content, headers } : undefined;
       return wanted
-        ? subscribeTo(dependencies, request, response, wanted).then((sent) => withSupport(response, sent))
+        ? trySubscribe(dependencies, request, response, wanted).then((sent) => withSupport(response, sent))
         : observe(dependencies, request, async () => withSupport(response, undefined));
     });
   };
@@ -124,6 +124,19 @@ interface WantedSubscription extends Pick<Subscription, 'url' | 'content'> {
   readonly headers: HeaderFields;
 }
 
+/** As `subscribeTo`, but never rejects: the bank has executed the request. */
+async function trySubscribe(
+  ...wanted: Parameters<typeof subscribeTo>
+): Promise<NotificationContent | undefined> {
+  try {
+    return await subscribeTo(...wanted);
+  } catch (thrown) {
+    const [dependencies, request] = wanted;
+    logUnsubscribed(dependencies, request, thrown);
+    return undefined;
+  }
+}
+
 /**
  * Stores a subscription. It replaces an earlier one of the same payment, and continues its numbers.
  *
@@ -142,6 +155,7 @@ async function subscribeTo(
   const hasCredentials = headerValues(headers, 'authorization').length > 0;
   if (paymentId === undefined || !canPoll(request, paymentId) || (hasCredentials && !mayStoreCredentials))
     return undefined;
+  if (sizeOf(headers) > maxHeaderBytes) return undefined;
   const content = readableContent(dependencies, request, paymentId, preferred);
   if (!content) return undefined;
   const { tenant, environmentId, key } = ownerOf(dependencies, request, paymentId);
@@ -161,37 +175,50 @@ async function subscribeTo(
     until: nowMs + keepForMs,
     headers,
   } as const;
-  try {
-    if ((await dependencies.isFull(tenant)) && !(await store.read(key))) {
-      logUnsubscribed(dependencies, request, 'the tenant has reached notifications.maxSubscriptions');
-      return undefined;
-    }
-    await store.change(key, (current) => {
-      const subscription: Subscription = withAuthorisation(
-        current
-          ? { ...current, ...created, suspended: undefined }
-          : { ...created, id: randomUUID(), sequence: 0, ...firstStatus(operation, response) },
-        started,
-        nowMs,
-      );
-      const pollQueue = queueNames.poll(subscription);
-      const inMs = firstReadMs(subscription) ?? keepForMs;
-      const moved = current && current.url !== url ? movedDelivery(current) : [];
-      return { subscription, due: [...moved, { queue: pollQueue, inMs }] };
-    });
-    return content;
-  } catch (thrown) {
-    logUnsubscribed(dependencies, request, asGatewayError(thrown).message);
+  if ((await dependencies.isFull(tenant)) && !(await store.read(key))) {
+    const why = 'the tenant has reached notifications.maxSubscriptions';
+    dependencies.log('warn', unsubscribed, { requestId: request.requestId, client: client.name, why });
     return undefined;
   }
+  const sequence = operation.createsPayment ? 0 : laterSequence(nowMs);
+  await store.replace(key, (current) => {
+    const subscription: Subscription = withAuthorisation(
+      current
+        ? { ...current, ...created, suspended: undefined }
+        : { ...created, id: randomUUID(), sequence, ...firstStatus(operation, response) },
+      started,
+      nowMs,
+    );
+    const pollQueue = queueNames.poll(subscription);
+    const inMs = firstReadMs(subscription) ?? keepForMs;
+    const moved = current && current.url !== url ? movedDelivery(current) : [];
+    return { subscription, due: [...moved, { queue: pollQueue, inMs }] };
+  });
+  return content;
 }
+
+/**
+ * Where the numbers of a subscription begin that is not made with its payment: an earlier one of this payment may have ended, and
+ * receivers ignore lower numbers. Seconds.
+ */
+const laterSequence = (nowMs: number) => Math.floor(nowMs / 1_000);
+
+/** The fields of a poll that are stored with a subscription. A longer access token is not stored, so that a tenant cannot fill the state. */
+const maxHeaderBytes = 8 * 1_024;
+
+const sizeOf = (headers: HeaderFields) =>
+  headers.reduce((sum, [name, value]) => sum + name.length + value.length, 0);
+
+const unsubscribed = 'a payment status is not subscribed';
 
 function logUnsubscribed(
   { log }: SubscribeDependencies,
-  { requestId, client }: RoutedRequest,
-  why: string,
+  { requestId, client: { name: client } }: RoutedRequest,
+  thrown: unknown,
 ): void {
-  log('warn', 'a payment status is not subscribed', { requestId, client: client.name, why });
+  const { code, message } = asGatewayError(thrown);
+  if (code === 'INTERNAL') log('error', unsubscribed, { requestId, client, stack: safeStack(thrown) });
+  else log('warn', unsubscribed, { requestId, client, why: message });
 }
 
 /** What of the preferred content the gateway can read; `undefined` if that is nothing. */

@@ -20,9 +20,8 @@ export interface WebhookClient extends Pick<ClientSettings, 'name' | 'tenant' | 
 export interface WebhookConfig {
   /** By name. */
   readonly clients: ReadonlyMap<string, WebhookClient>;
-  /** All configured tenants and environments: subscriptions of former settings end as well. */
+  /** All configured ones, also those without webhooks. */
   readonly tenants: readonly string[];
-  readonly environments: readonly string[];
   /** `undefined` until the identities are known. */
   readonly identities: () => Identities | undefined;
   readonly post: PostWebhook;
@@ -45,7 +44,7 @@ type PaymentPath = Pick<Subscription, 'paymentService' | 'paymentProduct' | 'pay
 
 /** @throws Error that says what to change, if a file of secrets cannot be used */
 export function createWebhookConfig(config: Config, identities: WebhookConfig['identities']): WebhookConfig {
-  const { clients, environments, standard, listen, notifications, statusCache } = config;
+  const { clients, standard, listen, notifications, statusCache } = config;
   const match = createMatcher(standard);
   const paymentPathOf = ({ paymentService, paymentProduct, paymentId }: PaymentPath) =>
     `${prefixOf(standard.segment)}/${paymentService}/${paymentProduct}/${paymentId}`;
@@ -59,7 +58,6 @@ export function createWebhookConfig(config: Config, identities: WebhookConfig['i
       clients.flatMap((client) => webhookClient(client) ?? []).map((each) => [each.name, each]),
     ),
     tenants: [...new Set(clients.map(({ tenant }) => tenant))],
-    environments: environments.all.map(({ name }) => name),
     identities,
     post: createPostWebhook({
       isAllowedPrivate: createIsAllowedPrivate(notifications.allowPrivate),

@@ -15,6 +15,9 @@ export interface Identities {
   environmentIdOf(name: string): string;
   /** The configured environment that calls the bank with this identity; `undefined` if none does. */
   environmentWith(id: string): string | undefined;
+  /** Every recorded identity, of former tenants and environments as well. */
+  readonly tenantIds: readonly string[];
+  readonly environmentIds: readonly string[];
   /** For people: the name of an environment or a tenant, also of one that is not configured any more. */
   environmentNameOf(id: string): string;
   tenantNameOf(id: string): string;
@@ -34,6 +37,8 @@ export const namesAsIdentities: Identities = {
   tenantIdsOf: (name) => [name],
   environmentIdOf: itself,
   environmentWith: itself,
+  tenantIds: [],
+  environmentIds: [],
   environmentNameOf: itself,
   tenantNameOf: itself,
   otherTenants: 'none',

@@ -65,7 +65,7 @@ export function createMemorySchedules(now: () => number): Schedules {
     },
     async count(name) {
       const queue = queueNamed(name);
-      return { all: queue.size(), due: queue.due(now(), Number.POSITIVE_INFINITY).length };
+      return { all: queue.size(), due: queue.countDue(now()) };
     },
   };
 }
@@ -86,6 +86,7 @@ interface Queue {
   remove(key: string): void;
   /** The entries that are due, the longest due first. They stay in the queue. */
   due(nowMs: number, limit: number): readonly Entry[];
+  countDue(nowMs: number): number;
   size(): number;
 }
 
@@ -144,6 +145,11 @@ function createQueue(): Queue {
         if (current.get(first.key) === first) due.push(first);
       }
       for (const entry of due) push(entry);
+      return due;
+    },
+    countDue(nowMs) {
+      let due = 0;
+      for (const { dueMs } of current.values()) if (dueMs <= nowMs) due += 1;
       return due;
     },
     size: () => current.size,

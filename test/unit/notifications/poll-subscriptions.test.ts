@@ -16,6 +16,7 @@ import {
 } from '../../../src/notifications/subscription.ts';
 import { createSubscriptionStore, queueNames } from '../../../src/notifications/subscription-store.ts';
 import { createMemorySchedules } from '../../../src/state/memory-schedules.ts';
+import { within } from '../../kit/within.ts';
 
 const hour = 3_600_000;
 
@@ -132,6 +133,58 @@ describe('the polls of subscriptions', () => {
     await run();
     assert.equal(await read(), undefined);
     assert.deepEqual(await counts(), { polls: 0, deliveries: 0 });
+  });
+
+  test('end a subscription to a payment that had its final status from the start', async (t) => {
+    const { run, read, counts, seen } = await setUp(t, statusOf('RJCT', 'final'));
+    await run({ ...subscription, status: { hash: '', code: 'RJCT', finality: 'final', since: 0 } });
+    assert.equal(await read(), undefined);
+    assert.deepEqual([seen.reads, await counts()], [0, { polls: 0, deliveries: 0 }]);
+  });
+
+  test('leave a subscription alone that an instance with another encryption key has changed', async (t) => {
+    const { run, schedules } = await setUp(t, statusOf('ACTC'), {
+      reader: {
+        async readStatus() {
+          const record = await schedules.read('key');
+          await schedules.write('key', record?.version ?? 0, 'sealed:1:unreadable', []);
+          return statusOf('ACTC');
+        },
+        readAuthorisation: () => assert.fail('no authorisation is to be read'),
+      },
+    });
+    await run();
+    assert.equal((await schedules.read('key'))?.text, 'sealed:1:unreadable');
+  });
+
+  test('of one environment do not wait for the permits of another one', async (t) => {
+    const tenants = Array.from({ length: 10 }, (_, index) => `tenant-${index}`);
+    const read = Promise.withResolvers<void>();
+    const { schedules, polls } = await setUp(t, statusOf('ACTC'), {
+      owners: () =>
+        ['slow', 'fast'].flatMap((environment) => tenants.map((tenant) => ({ tenant, environment }))),
+      reader: {
+        readStatus({ environment }, signal) {
+          if (environment === 'fast') read.resolve();
+          return new Promise((resolve) =>
+            signal.addEventListener('abort', () => resolve({ kind: 'dropped' })),
+          );
+        },
+        readAuthorisation: () => assert.fail('no authorisation is to be read'),
+      },
+    });
+    const add = async (owner: Pick<Subscription, 'tenant' | 'environment'>, paymentId: string) => {
+      const text = serializeSubscription({ ...subscription, ...owner, paymentId });
+      await schedules.write(`${owner.tenant} ${paymentId}`, 0, text, [
+        { queue: queueNames.poll(owner), inMs: 0 },
+      ]);
+    };
+    for (const tenant of tenants)
+      for (let index = 0; index < 10; index++) await add({ tenant, environment: 'slow' }, `slow-${index}`);
+    await polls.run();
+    await add({ tenant: 'tenant-0', environment: 'fast' }, 'fast');
+    await polls.run();
+    await within(5_000, 'the read in the other environment', read.promise);
   });
 
   test('stop while the bank refuses the credentials', async (t) => {

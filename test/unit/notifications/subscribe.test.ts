@@ -169,6 +169,11 @@ describe('the stage that subscribes', () => {
   for (const [why, overrides, response] of [
     ['a token cannot be stored safely', { mayStoreCredentials: false }, created],
     ['the gateway cannot read the status', { canPoll: () => false }, created],
+    [
+      'the fields of the reads are longer than those that are stored',
+      { pollHeadersOf: (): HeaderFields => [['Authorization', 'a'.repeat(8_192)]] },
+      created,
+    ],
     ['the response names no payment', {}, { ...created, json: {}, body: Buffer.from('{}') }],
   ] as const)
     test(`answers false if ${why}`, async () => {
@@ -180,9 +185,33 @@ describe('the stage that subscribes', () => {
     const store = {
       read: async () => undefined,
       change: () => Promise.reject(new GatewayError('STATE_UNAVAILABLE', 'The shared state is unavailable.')),
+      replace: () =>
+        Promise.reject(new GatewayError('STATE_UNAVAILABLE', 'The shared state is unavailable.')),
     };
     const { answer, support } = await createStage({ store }).send(requestOf(initiation, uri));
     assert.deepEqual([answer.status, support], [201, 'false']);
+  });
+
+  test('a request after the first one begins with a higher number if an earlier subscription may have ended', async () => {
+    assert.equal((await createStage().send(requestOf(initiation, uri))).stored?.sequence, 0);
+    const { stored } = await createStage().send(requestOf(cancellation, uri));
+    assert.ok((stored?.sequence ?? 0) > 1_700_000_000);
+  });
+
+  test('replaces a subscription that cannot be decrypted', async () => {
+    const { send, schedules } = createStage();
+    await schedules.write(key, 0, 'sealed:1:unreadable', []);
+    const { support, stored } = await send(requestOf(initiation, uri));
+    assert.deepEqual([support, stored?.url], ['true', 'https://tpp.example/payments/1']);
+  });
+
+  test('a fault of the gateway does not change the response to the payment', async () => {
+    const { answer, support } = await createStage({
+      canPoll() {
+        throw new TypeError('fault');
+      },
+    }).send(requestOf(initiation, uri));
+    assert.deepEqual([answer.status, answer.body, support], [201, created.body, 'false']);
   });
 
   test('a later request replaces URL and content, and the numbers continue', async () => {
@@ -283,6 +312,7 @@ describe('the stage that subscribes to authorisations', () => {
     const store = {
       read: async () => undefined,
       change: () => Promise.reject(new GatewayError('STATE_UNAVAILABLE', 'The shared state is unavailable.')),
+      replace: () => assert.fail('nothing is subscribed'),
     };
     assert.equal((await createStage({ store }).send(requestOf(authorisation), started())).answer.status, 201);
   });

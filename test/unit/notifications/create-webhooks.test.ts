@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { resolveIdentities } from '../../../src/identities/resolve-identities.ts';
+import { createWebhooks } from '../../../src/notifications/create-webhooks.ts';
+import { type Subscription, serializeSubscription } from '../../../src/notifications/subscription.ts';
+import { queueNames } from '../../../src/notifications/subscription-store.ts';
+import { createMemoryState } from '../../../src/state/memory.ts';
+import { createMetrics } from '../../../src/telemetry/metrics.ts';
+import { until } from '../../kit/within.ts';
+
+/** The identities after tenant `former` and bank `old` were removed from the configuration, and two banks became one. */
+const identities = resolveIdentities(
+  {
+    v: 1,
+    version: 1,
+    earlierRelease: false,
+    tenants: [
+      { ids: ['tenant-1'], names: ['present'], credentials: [] },
+      { ids: ['tenant-2'], names: ['former'], credentials: [] },
+    ],
+    environments: [
+      { ids: ['sandbox', 'sandbox@2'], name: 'sandbox', banks: ['https://bank.example'] },
+      { ids: ['old'], name: 'old', banks: ['https://old.example'] },
+    ],
+  },
+  {
+    tenants: [{ name: 'present', formerly: [], credentials: [] }],
+    retired: [],
+    environments: [{ name: 'sandbox', bank: 'https://bank.example', movedFrom: [] }],
+  },
+);
+
+const subscription: Subscription = {
+  v: 1,
+  id: 'subscription',
+  tenant: 'tenant-1',
+  environment: 'sandbox',
+  client: 'client',
+  paymentService: 'payments',
+  paymentProduct: 'sepa-credit-transfers',
+  paymentId: 'payment',
+  url: 'https://tpp.example/hooks',
+  content: 'PROCESS',
+  since: 0,
+  until: 1,
+  headers: [['Authorization', 'Bearer token']],
+  sequence: 0,
+};
+
+describe('the webhooks of a gateway', () => {
+  for (const [what, owner] of [
+    ['of a tenant that was removed', { tenant: 'tenant-2' }],
+    ['in an environment that was removed', { environment: 'old' }],
+    ['in an environment that was merged into another one', { environment: 'sandbox@2' }],
+  ] as const)
+    test(`end a subscription ${what} when its time is over, and list it until then`, async (t) => {
+      const { schedules, keyValues } = createMemoryState();
+      const webhooks = createWebhooks({
+        schedules,
+        events: { publish() {}, subscribe: () => () => {} },
+        reads: {
+          current: undefined,
+          read: async () => ({ kind: 'failed' }),
+          readJson: async () => ({ kind: 'failed' }),
+        },
+        keyValues,
+        budget: { take: async () => true, giveBack() {}, overdue: () => [] },
+        paymentKeyOf: (environmentId, paymentId) => `${environmentId} ${paymentId}`,
+        log() {},
+        now: () => performance.now(),
+        metrics: createMetrics(),
+      });
+      t.after(() => webhooks.stop());
+      webhooks.current = {
+        clients: new Map(),
+        tenants: ['present'],
+        identities: () => identities,
+        post: async () => ({ kind: 'delivered' }),
+        schedule: { pendingTtl: 1_000, settledTtl: 1_000, maxInterval: 1_000 },
+        retryForMs: 1_000,
+        keepForMs: 1_000,
+        maxSubscriptions: 1,
+        statusUrlOf: () => 'https://gateway.example/status',
+        statusReadOf: () => undefined,
+        authorisationReadOf: () => undefined,
+      };
+      const stored = { ...subscription, ...owner };
+      const due = [{ queue: queueNames.poll(stored), inMs: 0 }];
+      await schedules.write('key', 0, serializeSubscription(stored), due);
+      const [listed] = await webhooks.manage.list({});
+      assert.equal(listed?.paymentId, 'payment');
+      webhooks.run();
+      await until(5_000, 'it has ended', async () => !(await schedules.read('key')));
+    });
+});
