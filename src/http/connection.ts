@@ -38,6 +38,9 @@ export const maxQueuedRequests = 32;
 /** Above this part of the limit, idle connections are closed: the rest is a margin for connections that arrive together. */
 const nearlyFull = 0.95;
 
+/** Emitted on the socket of a stream that may have unread bytes, or no longer has some: the bytes are counted again. */
+export const streamWritten = Symbol('streamWritten');
+
 interface Connection {
   readonly socket: Socket;
   /** The first request is being served. A request whose response closes the connection is not removed. */
@@ -107,6 +110,7 @@ export function createConnections(
       onClosed: () => finish(connection),
     };
     connections.set(socket, connection);
+    socket.on(streamWritten, () => countUnread(connection));
     socket.once('close', () => {
       connections.delete(socket);
       idle.delete(connection);
@@ -146,14 +150,10 @@ export function createConnections(
     startNext(connection);
   }
 
-  /** Limits how long a written response waits for its client, and how many bytes wait on all connections. */
+  /** Limits how long a written response waits for its client. */
   function watchReader(connection: Connection): void {
     const { socket, queue } = connection;
-    const bytes = socket.writableLength;
-    if (bytes === 0) return; // nearly every response fits into the buffers of the system
-    connection.unreadBytes = bytes;
-    slowReaders.add(connection);
-    totalUnreadBytes += bytes;
+    if (!countUnread(connection)) return; // nearly every response fits into the buffers of the system
     // Node destroys the socket if nothing was read between two checks.
     socket.setTimeout(limits.writeTimeout);
     // Before Node's own listener, which sets the timeout of the idle connection.
@@ -161,16 +161,30 @@ export function createConnections(
       forgetUnread(connection);
       socket.setTimeout(0);
     });
+  }
+
+  /** Limits how many bytes wait on all connections. @returns whether some wait on this one */
+  function countUnread(connection: Connection): boolean {
+    const bytes = connection.socket.writableLength;
+    if (bytes === 0) {
+      forgetUnread(connection);
+      return false;
+    }
+    totalUnreadBytes += bytes - connection.unreadBytes;
+    connection.unreadBytes = bytes;
+    slowReaders.add(connection);
     for (const oldest of slowReaders) {
-      if (totalUnreadBytes <= limits.maxUnreadBytes) return;
-      oldest.socket.destroy();
+      if (totalUnreadBytes <= limits.maxUnreadBytes) break;
+      if (oldest.socket.writableLength > 0) oldest.socket.destroy(); // the client of a stream may have read it since
       forgetUnread(oldest);
     }
+    return true;
   }
 
   function forgetUnread(connection: Connection): void {
     if (!slowReaders.delete(connection)) return;
     totalUnreadBytes -= connection.unreadBytes;
+    connection.unreadBytes = 0;
   }
 
   function closeLongestIdle(): void {

@@ -4,6 +4,7 @@ import type { ServerResponse } from 'node:http';
 import { type HeaderFields, isNamed, isSameName, lowerCase } from '../pis/headers.ts';
 import { endWithBody } from '../request/end-with-body.ts';
 import type { PisRequest, PisResponse, ResponseStream, StreamSink } from '../request/messages.ts';
+import { streamWritten } from './connection.ts';
 
 /** @param addedFields fields of every response to this request; they replace the bank's fields of the same name */
 export function writeResponse(
@@ -51,6 +52,7 @@ function sinkOf(outgoing: ServerResponse): StreamSink {
     write(text) {
       if (outgoing.writableNeedDrain) outgoing.destroy();
       else if (outgoing.writable) outgoing.write(text);
+      outgoing.socket?.emit(streamWritten);
     },
     isRead() {
       const isRead = outgoing.writableLength === 0;

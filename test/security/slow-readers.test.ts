@@ -2,14 +2,34 @@ import assert from 'node:assert/strict';
 import type { RequestListener } from 'node:http';
 import { describe, test } from 'node:test';
 import { maxQueuedRequests } from '../../src/http/connection.ts';
+import { writeResponse } from '../../src/http/write-response.ts';
+import type { PisRequest, PisResponse, ResponseStream } from '../../src/request/messages.ts';
 import { requestText } from '../kit/attack.ts';
 import { startPlainListener } from '../kit/plain-listener.ts';
 import { onConnection, sendRaw } from '../kit/raw-connection.ts';
 import { connectSlowReader } from '../kit/slow-reader.ts';
 import { until } from '../kit/within.ts';
+import { operation } from '../unit/notifications/status-read.ts';
 
 /** More than the buffers of the system for one connection, on both sides together. */
 const large = Buffer.alloc(32 * 1024 * 1024, 'a');
+
+const streamRequest: PisRequest = {
+  operation,
+  client: { name: 'shop', tenant: 'shop', environments: ['sandbox'] },
+  requestId: '99391c7e-ad88-49ec-a2ad-99ddcb1f7721',
+  headers: [],
+  body: Buffer.alloc(0),
+  arrivedAtMs: 0,
+  deadlineAtMs: 0,
+};
+const streamResponse: PisResponse = {
+  status: 200,
+  headers: [],
+  body: Buffer.alloc(0),
+  servedFrom: 'bank',
+  environment: 'sandbox',
+};
 
 /** Answers `/small` with a few bytes and all other paths with `large`; counts requests, and responses that are not sent yet. */
 function countingApp() {
@@ -67,6 +87,35 @@ describe('a TPP that does not read its responses', () => {
     await first?.hungUp();
     last?.resume();
     await until(10_000, 'the last response is received', () => (last?.read() ?? 0) > large.length);
+    for (const { socket } of readers) socket.destroy();
+  });
+
+  test('E3: counts while its stream is open, so that streams are disconnected as well, the oldest first', async (t) => {
+    let open = 0;
+    const limits = { writeTimeout: 60_000, maxUnreadBytes: 2.5 * large.length };
+    const { port } = await startPlainListener(
+      t,
+      (_, response) => {
+        open += 1;
+        response.on('close', () => {
+          open -= 1;
+        });
+        const stream: ResponseStream = { start: (sink) => sink.write(large.toString('latin1')) };
+        writeResponse(response, streamRequest, { ...streamResponse, stream }, []);
+      },
+      limits,
+    );
+    const readers = [];
+    for (let count = 1; count <= 2; count++) {
+      readers.push(await connectSlowReader(port, get()));
+      await until(5_000, 'the stream is open', () => open === count);
+    }
+    readers.push(await connectSlowReader(port, get()), await connectSlowReader(port, get()));
+    const [first, , , last] = readers;
+    await first?.hungUp();
+    last?.resume();
+    await until(10_000, 'the last event is received', () => (last?.read() ?? 0) > large.length);
+    assert.ok(open <= 2);
     for (const { socket } of readers) socket.destroy();
   });
 
