@@ -80,7 +80,7 @@ export const metricsTable = {
   },
   penstock_status_reads_total: {
     kind: 'counter',
-    help: 'Status reads, by source of the response.',
+    help: 'Status reads, by source of the response; of the first one, if the read has waited for a change.',
     labels: ['operation', 'environment', 'verdict'],
   },
   penstock_ledger_verdicts_total: {
