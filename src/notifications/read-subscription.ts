@@ -78,7 +78,7 @@ interface SubscriptionReaderDependencies {
 }
 
 /** How soon to look again while another poller reads the status. Milliseconds. */
-const otherPollerMs = 10_000;
+const otherPollerMs = 2_000;
 /** A read that is later than now by more than this has the time of an instance whose clock is wrong. Milliseconds. */
 const maxClockSkewMs = 1_000;
 

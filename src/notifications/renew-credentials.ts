@@ -2,7 +2,7 @@
 
 import type { HeaderFields } from '../pis/headers.ts';
 import { headerValue } from '../pis/headers.ts';
-import type { RoutedRequest } from '../request/messages.ts';
+import type { PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { Stage } from '../request/stage.ts';
 import type { PaymentOfTenant } from '../request/statuses.ts';
 import type { SubscribeDependencies } from './subscribe.ts';
@@ -23,13 +23,16 @@ export function renewCredentials(dependencies: RenewCredentialsDependencies): St
     const headers = pollHeadersOf(request.headers);
     const { tenantId, paymentKey } = keyOf(request);
     return next(request).then((response) => {
-      const isProof = response.status === 200 && response.servedFrom === 'bank';
+      const isProof = response.status === 200 && proofs.has(response.servedFrom);
       if (isProof && (mayStoreCredentials || headerValue(headers, 'authorization') === undefined))
         renew(store, subscriptionKeyOf(tenantId, paymentKey), headers).catch(() => {}); // the next read tries again
       return response;
     });
   };
 }
+
+/** A shared response is one to the same credentials. */
+const proofs: ReadonlySet<PisResponse['servedFrom']> = new Set(['bank', 'shared'] as const);
 
 const renew = (store: SubscriptionStore, key: string, headers: HeaderFields): Promise<void> =>
   store.change(key, (current) => {

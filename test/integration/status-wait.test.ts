@@ -328,6 +328,28 @@ describe('a status read with Prefer: wait', () => {
     assert.equal(statusOf(await reply), 'ACSC');
   });
 
+  test('is answered after a change with one read for each of the credentials, however many wait', async (t) => {
+    const { gateway, bank, respond } = await start(t, lazy);
+    const tokens = ['one', 'two', 'three', 'four'];
+    const as = (name: string): Field => ['Authorization', `Bearer ${name}`];
+    const waits = tokens.flatMap((name) =>
+      Array.from({ length: 5 }, () =>
+        call(gateway.url, { ...statusRead, headers: [as(name), ['Prefer', 'wait=50']] }),
+      ),
+    );
+    await untilListening([gateway], 'wait', waits.length);
+    assert.equal(bank.requests.length, tokens.length);
+
+    respond(statusResponse('ACSP'));
+    await call(gateway.url, { ...statusRead, headers: [as('another'), ['Cache-Control', 'no-cache']] });
+
+    for (const wait of waits) assert.equal(statusOf(await wait), 'ACSP');
+    const polls = await metricOf(gateway, 'penstock_polls_total');
+    assert.equal(bank.requests.length, 2 * tokens.length + 1 + polls);
+    const reads = await metricOf(gateway, 'penstock_status_reads_total');
+    assert.equal(reads, waits.length + 1, 'each request of a TPP is counted once');
+  });
+
   test('works over HTTP/1.0', async (t) => {
     const { gateway, respond } = await start(t);
     const tpp = await connectRaw(gateway.port);

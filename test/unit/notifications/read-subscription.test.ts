@@ -157,7 +157,7 @@ describe('the read of a subscribed status', () => {
     const { time, keyValues, bank, reads, permits, shows, record, readStatus } = start(t);
     record({ readAtMs: 0 }); // the bank forbids to store its responses
     const other = await takePollLease(keyValues, pollLeaseName(payment, '1'));
-    assert.deepEqual(await readStatus(), { kind: 'known', dueInMs: 5 * second });
+    assert.deepEqual(await readStatus(), { kind: 'known', dueInMs: 2 * second });
     assert.deepEqual([reads.length, permits], [0, { taken: 1, givenBack: 1 }]);
 
     await other?.release();
