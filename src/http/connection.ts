@@ -39,7 +39,7 @@ export const maxQueuedRequests = 32;
 const nearlyFull = 0.95;
 
 /** Emitted on the socket of a stream that may have unread bytes, or no longer has some: the bytes are counted again. */
-export const streamWritten = Symbol('streamWritten');
+export const streamWritten = 'streamWritten';
 
 interface Connection {
   readonly socket: Socket;
