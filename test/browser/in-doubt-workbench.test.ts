@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { call } from '../kit/call.ts';
-import { startBank, startGateway } from '../kit/gateway.ts';
+import { shortDeadlines, startBank, startGateway } from '../kit/gateway.ts';
 import { initiation } from '../kit/request.ts';
 import { startTwoEnvironments } from '../kit/two-environments.ts';
 import { until } from '../kit/within.ts';
@@ -63,9 +63,8 @@ describe('the workbench of payments in doubt', { skip: skipWithoutChromium }, ()
     const bank = await startBank(t);
     const gateway = await startGateway(t, {
       environments: { active: 'production', production: { baseUrl: bank.baseUrl } },
-      deadlines: { connect: '100ms', write: '300ms', read: '300ms', status: '300ms' },
-      shaping: { maxWait: { write: '200ms', read: '200ms', status: '200ms' } },
-      idempotency: { lateAnswer: '0s', wait: '100ms' },
+      ...shortDeadlines,
+      idempotency: { ...shortDeadlines.idempotency, lateAnswer: '0s' },
     });
     bank.injectFault({ name: 'status', status: 504 }, { times: 1 });
     await call(gateway.url, initiation);

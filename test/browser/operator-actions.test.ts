@@ -7,7 +7,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { callAdminApi } from '../kit/admin-api.ts';
 import { call } from '../kit/call.ts';
 import { withFile } from '../kit/folder.ts';
-import { startBank, startGateway, startGatewayWithBank } from '../kit/gateway.ts';
+import { shortDeadlines, startBank, startGateway, startGatewayWithBank } from '../kit/gateway.ts';
 import { startPaymentFleet } from '../kit/payment-fleet.ts';
 import { skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
 import { initiation, transfersPath } from '../kit/request.ts';
@@ -133,9 +133,8 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
 
   test('resolve a payment in doubt as not happened, so that a repeat is sent to the bank', async (t) => {
     const { bank, gateway } = await startGatewayWithBank(t, {
-      deadlines: { connect: '100ms', write: '300ms', read: '300ms', status: '300ms' },
-      shaping: { maxWait: { write: '200ms', read: '200ms', status: '200ms' } },
-      idempotency: { lateAnswer: '0s', wait: '100ms' },
+      ...shortDeadlines,
+      idempotency: { ...shortDeadlines.idempotency, lateAnswer: '0s' },
     });
     bank.injectFault({ name: 'reset', strikes: 'before-effect' }, { times: 1 });
     const one = { ...initiation, headers: [['X-Request-ID', randomUUID()] as const, ...initiation.headers] };

@@ -9,8 +9,8 @@ import { createRedisState } from '../../src/state/redis.ts';
 import { until } from '../kit/within.ts';
 import type { RawTestStore } from './invalid-utf8-contract.ts';
 
-/** Longer than in production, because the machine that runs the tests may be busy. */
-const timeoutMs = 500;
+/** As long as possible, because the machine that runs the tests may be busy. */
+const timeoutMs = 2_000;
 
 export function createRedisTestStore(
   t: TestContext,
@@ -20,7 +20,7 @@ export function createRedisTestStore(
     const state = createRedisState(settings, prefix, () => {}, timeoutMs);
     t.after(() => state.close());
     await state.open();
-    await until(5_000, 'Redis is reachable', () => state.problem() === undefined);
+    await until(10_000, 'Redis is reachable', () => state.problem() === undefined);
     return state;
   };
   const prefix = `penstock-test:${randomUUID()}:`;

@@ -4,10 +4,9 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { call, jsonOf } from '../kit/call.ts';
 import type { Field } from '../kit/fields.ts';
-import { type Sections, startGateway } from '../kit/gateway.ts';
+import { type Sections, shortDeadlines, startGateway } from '../kit/gateway.ts';
 import { transfersPath } from '../kit/request.ts';
 import { type StubResponse, startStubBank, statusResponse } from '../kit/stub-bank.ts';
-import { shortDeadlines } from './fault-contract.ts';
 
 type Failure = 'refuses connections' | 'answers 500' | 'answers 503' | 'does not respond';
 

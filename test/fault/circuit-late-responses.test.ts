@@ -4,21 +4,21 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { call, jsonOf } from '../kit/call.ts';
 import { ask, circuitOf } from '../kit/circuits.ts';
-import { startGatewayWithBank } from '../kit/gateway.ts';
+import { shortDeadlines, startGatewayWithBank } from '../kit/gateway.ts';
 import { initiation } from '../kit/request.ts';
 import { until } from '../kit/within.ts';
 
 const sections = {
   circuit: { minimumCalls: 2, openFor: '1min' },
-  shaping: { maxConcurrent: 1, maxWait: { write: '400ms', read: '3s', status: '400ms' } },
-  deadlines: { connect: '300ms', status: '500ms', write: '500ms' },
-  idempotency: { wait: '100ms', lateAnswer: '1min' },
+  deadlines: shortDeadlines.deadlines,
+  shaping: { ...shortDeadlines.shaping, maxConcurrent: 1 },
+  idempotency: { ...shortDeadlines.idempotency, lateAnswer: '1min' },
 };
 
 test('a late write counts as failed at its deadline and frees its slot, and its late response is still recorded', async (t) => {
   const { bank, gateway } = await startGatewayWithBank(t, sections);
   bank.injectFault(
-    { name: 'latency', ms: 4_000, strikes: 'before-effect' },
+    { name: 'latency', ms: 600_000, strikes: 'before-effect' },
     { operation: 'initiatePayment', times: 2 },
   );
   const requestId = '99391c7e-ad88-49ec-a2ad-99ddcb1f7721';
@@ -29,6 +29,7 @@ test('a late write counts as failed at its deadline and frees its slot, and its 
   assert.equal((await circuitOf(gateway, 'write')).state, 'open');
   assert.equal(bank.payments.length, 0, 'the bank has not answered yet');
 
+  bank.endDelays();
   await until(
     10_000,
     'the late response is replayed',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { call } from '../kit/call.ts';
-import type { Sections } from '../kit/gateway.ts';
+import { type Sections, shortDeadlines } from '../kit/gateway.ts';
 import { newCall } from '../kit/request.ts';
 import { within } from '../kit/within.ts';
 import { callOn, logLineOf, methods, startWithPayment } from './fault-contract.ts';
@@ -10,9 +10,9 @@ import { callOn, logLineOf, methods, startWithPayment } from './fault-contract.t
 const narrow: Sections = {
   statusCache: { enabled: false }, // it would repeat the read that occupies the connection, because a DELETE has overtaken it
   upstream: { maxSockets: 1 },
-  deadlines: { connect: '200ms', status: '5s', read: '300ms', write: '300ms' },
+  ...shortDeadlines,
+  deadlines: { ...shortDeadlines.deadlines, status: '60s' },
   shaping: { maxConcurrent: 1, maxWait: { write: '100ms', read: '100ms', status: '100ms' } },
-  idempotency: { wait: '100ms' },
 };
 
 describe('connection pool without a free connection', { concurrency: true }, () => {
@@ -21,7 +21,7 @@ describe('connection pool without a free connection', { concurrency: true }, () 
       const setup = await startWithPayment(t, narrow);
       const { bank, gateway, paymentPath } = setup;
       const before = bank.requests.length;
-      bank.injectFault({ name: 'latency', ms: 800 }, { operation: 'getPaymentStatus', times: 1 });
+      bank.injectFault({ name: 'latency', ms: 600_000 }, { operation: 'getPaymentStatus', times: 1 });
       const statusRead = call(gateway.url, newCall('GET', `${paymentPath}/status`));
       await bank.waitUntil(() => bank.requests.length === before + 1);
 
@@ -35,6 +35,7 @@ describe('connection pool without a free connection', { concurrency: true }, () 
       const { level, error, status } = logLineOf(gateway, request);
       assert.deepEqual({ level, error, status }, { level: 'warn', error: 'QUEUE_TIMEOUT', status: 503 });
 
+      bank.endDelays();
       assert.equal((await within(4_000, 'the first answer', statusRead)).status, 200);
       const next = await within(4_000, 'the next answer', call(gateway.url, callOn(setup, 'GET')));
       assert.equal(next.status, 200);
@@ -45,9 +46,9 @@ describe('connection pool without a free connection', { concurrency: true }, () 
   test('closes the connections of payments past their deadline for calls that are in time', async (t) => {
     const setup = await startWithPayment(t, {
       upstream: { maxSockets: 2 },
-      deadlines: { connect: '200ms', status: '5s', read: '5s', write: '300ms' },
-      shaping: { maxConcurrent: 2, maxWait: { write: '100ms', read: '3s', status: '3s' } },
-      idempotency: { wait: '100ms', lateAnswer: '3s' },
+      deadlines: { ...shortDeadlines.deadlines, status: '20s', read: '20s' },
+      shaping: { maxConcurrent: 2, maxWait: { write: '1500ms', read: '10s', status: '10s' } },
+      idempotency: { ...shortDeadlines.idempotency, lateAnswer: '3s' },
     });
     setup.bank.injectFault({ name: 'never-answer' }, { operation: 'initiatePayment' });
     const initiate = () => call(setup.gateway.url, callOn(setup, 'POST'));

@@ -15,7 +15,7 @@ import { callAdminApi } from '../kit/admin-api.ts';
 import { call, repeatWhile } from '../kit/call.ts';
 import { lazy } from '../kit/fleet-redis.ts';
 import { temporaryFolder } from '../kit/folder.ts';
-import { type Sections, startBank, startGateway } from '../kit/gateway.ts';
+import { type Sections, shortDeadlines, startBank, startGateway } from '../kit/gateway.ts';
 import { redisStateFactory, sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
 import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { startTlsBankProxy, type TlsBankProxy } from '../kit/tls-bank-proxy.ts';
@@ -40,13 +40,6 @@ interface FaultSetup {
   readonly bank: SimulatedBank;
   readonly proxy: TlsBankProxy;
 }
-
-/** For faults that are only noticed at the deadline. A stall of the machine can make the wait for the queue too long. */
-const shortDeadlines: Sections = {
-  deadlines: { connect: '400ms', write: '800ms' },
-  shaping: { maxWait: { write: '700ms' } },
-  idempotency: { wait: '50ms' },
-};
 
 function withFault(fault: Fault, first: string, fate: Fate, sections?: Sections): FaultCase {
   const { name, ...parameters } = fault;
@@ -86,7 +79,7 @@ const faultCases: readonly FaultCase[] = [
   {
     title: 'handshake never answered',
     ...unreached,
-    sections: { deadlines: { connect: '600ms' } },
+    sections: { deadlines: { connect: '900ms' } },
     async inject({ proxy }) {
       for (const _ of connectionAttempts) proxy.onNextConnection(() => {});
       return () => {};

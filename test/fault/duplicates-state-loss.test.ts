@@ -6,7 +6,7 @@ import { createMemoryState } from '../../src/state/memory.ts';
 import type { State } from '../../src/state/ports.ts';
 import { readAdminApi } from '../kit/admin-api.ts';
 import { call } from '../kit/call.ts';
-import { type Sections, startBank, startGateway } from '../kit/gateway.ts';
+import { type Sections, shortDeadlines, startBank, startGateway } from '../kit/gateway.ts';
 import { until } from '../kit/within.ts';
 import { newWrite, outcomeOf, writeNames } from '../kit/writes.ts';
 
@@ -63,13 +63,7 @@ describe('a write during which the state loses all data', () => {
 
     test(`is in doubt without a response, and is listed: ${name}`, async (t) => {
       const { state, erase } = createErasableState();
-      const deadlines = { connect: '200ms', write: '400ms' };
-      const shaping = { maxWait: { write: '100ms' } };
-      const { bank, gateway } = await startGatewayOn(t, state, {
-        deadlines,
-        shaping,
-        idempotency: { wait: '50ms' },
-      });
+      const { bank, gateway } = await startGatewayOn(t, state, shortDeadlines);
       const write = await newWrite(bank, name);
       bank.injectFault({ name: 'never-answer', strikes: 'before-effect' }, { times: 1 });
       const first = call(gateway.url, write.call);

@@ -6,7 +6,7 @@ import { Agent } from 'node:http';
 import { describe, test } from 'node:test';
 import { callAdminApi, readAdminApi } from '../kit/admin-api.ts';
 import { call, type Reply } from '../kit/call.ts';
-import { startGatewayWithBank } from '../kit/gateway.ts';
+import { shortDeadlines, startGatewayWithBank } from '../kit/gateway.ts';
 import { initiation, transfersPath } from '../kit/request.ts';
 import { until } from '../kit/within.ts';
 
@@ -131,15 +131,9 @@ describe('a repeated initiation', () => {
 });
 
 describe('a payment with unknown outcome', () => {
-  const deadlines = { connect: '200ms', status: '500ms', read: '500ms', write: '300ms' };
-
   test('is in doubt until the late response arrives, which repeats then get', async (t) => {
-    const { bank, gateway } = await startGatewayWithBank(t, {
-      deadlines,
-      shaping: { maxWait: { write: '100ms', read: '100ms', status: '100ms' } },
-      idempotency: { wait: '50ms' },
-    });
-    bank.injectFault({ name: 'latency', ms: 1_000 }, { times: 1 });
+    const { bank, gateway } = await startGatewayWithBank(t, shortDeadlines);
+    bank.injectFault({ name: 'latency', ms: 600_000 }, { times: 1 });
     const payment = initiationWithId(randomUUID());
     assert.equal(errorOf(await call(gateway.url, payment)), 'OUTCOME_UNKNOWN');
     assert.equal(errorOf(await call(gateway.url, payment)), 'DUPLICATE_IN_DOUBT');
@@ -147,6 +141,7 @@ describe('a payment with unknown outcome', () => {
     assert.equal(listed?.xRequestId, payment.headers[0]?.[1]);
     assert.equal(listed?.environment, 'sandbox');
 
+    bank.endDelays();
     await until(3_000, 'the late response', async () => (await call(gateway.url, payment)).status === 201);
     assert.equal(bank.payments.length, 1);
     assert.deepEqual(await readAdminApi(gateway, '/api/in-doubt'), []);
@@ -188,9 +183,8 @@ describe('a payment with unknown outcome', () => {
 
   test('is sent again by a repeat after it was resolved as did-not-happen, but not before the time for late responses has passed', async (t) => {
     const { bank, gateway } = await startGatewayWithBank(t, {
-      deadlines,
-      shaping: { maxWait: { write: '100ms', read: '100ms', status: '100ms' } },
-      idempotency: { wait: '50ms', lateAnswer: '1s' },
+      ...shortDeadlines,
+      idempotency: { ...shortDeadlines.idempotency, lateAnswer: '1s' },
     });
     bank.injectFault({ name: 'close-before-answering', strikes: 'before-effect' }, { times: 1 });
     const payment = initiationWithId(randomUUID());

@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { callAdminApi } from '../kit/admin-api.ts';
 import { call, jsonOf, type Reply } from '../kit/call.ts';
-import { startGatewayWithBank } from '../kit/gateway.ts';
+import { shortDeadlines, startGatewayWithBank } from '../kit/gateway.ts';
 import { lookUp, lookUpPatiently, reportOf, selfService } from '../kit/look-up.ts';
 import { parsePrometheus } from '../kit/prometheus.ts';
 import { assertRefused } from '../kit/refusal.ts';
@@ -160,10 +160,8 @@ describe('a look-up', () => {
   });
 
   test('of a payment in doubt says what to do and what not, until the outcome is known', async (t) => {
-    const deadlines = { connect: '200ms', status: '500ms', read: '500ms', write: '300ms' };
-    const shaping = { maxWait: { write: '100ms', read: '100ms', status: '100ms' } };
-    const { bank, gateway } = await startGatewayWithBank(t, { deadlines, shaping, ...selfService });
-    bank.injectFault({ name: 'latency', ms: 2_000 }, { times: 1 });
+    const { bank, gateway } = await startGatewayWithBank(t, { ...shortDeadlines, ...selfService });
+    bank.injectFault({ name: 'latency', ms: 600_000 }, { times: 1 });
     const requestId = randomUUID();
     const failed = await call(gateway.url, { ...initiation, requestId });
     assert.equal(failed.header('Penstock-Error'), 'OUTCOME_UNKNOWN');
@@ -176,6 +174,7 @@ describe('a look-up', () => {
     assert.deepEqual([one.status, one.error, one.seenByBank], [504, 'OUTCOME_UNKNOWN', 'maybe']);
     assert.match(one.explanation ?? '', /do not initiate again/);
 
+    bank.endDelays();
     const isAnswered = async () =>
       (await reportOf(gateway, undefined, requestId)).initiation?.state === 'answered';
     await until(10_000, 'the late response', isAnswered);

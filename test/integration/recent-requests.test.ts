@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import type { StoredRequest } from '../../src/telemetry/request-search.ts';
 import { callAdminApi } from '../kit/admin-api.ts';
 import { call, jsonOf } from '../kit/call.ts';
-import { startBank, startGateway, startGatewayWithBank } from '../kit/gateway.ts';
+import { shortDeadlines, startBank, startGateway, startGatewayWithBank } from '../kit/gateway.ts';
 import { startGatewayProcess } from '../kit/gateway-process.ts';
 import { initiation, statusRead } from '../kit/request.ts';
 import { startTlsBankProxy } from '../kit/tls-bank-proxy.ts';
@@ -112,19 +112,14 @@ test('the report of a call whose connection failed lists both attempts', async (
 });
 
 test('a late response of the bank is added to the report, counted and logged', async (t) => {
-  const deadlines = { connect: '200ms', status: '500ms', read: '500ms', write: '300ms' };
-  const shaping = { maxWait: { write: '100ms', read: '100ms', status: '100ms' } };
-  const { bank, gateway } = await startGatewayWithBank(t, {
-    deadlines,
-    shaping,
-    idempotency: { wait: '50ms' },
-  });
-  bank.injectFault({ name: 'latency', ms: 600 }, { times: 1 });
+  const { bank, gateway } = await startGatewayWithBank(t, shortDeadlines);
+  bank.injectFault({ name: 'latency', ms: 600_000 }, { times: 1 });
   const id = randomUUID();
   assert.equal((await call(gateway.url, withId(id))).status, 504);
   const steps = async () => stepsOf((await reportsOf(gateway, id))[0]) ?? [];
   assert.deepEqual((await steps()).at(-1), { what: 'recorded', as: 'in-doubt' });
 
+  bank.endDelays();
   await until(3_000, 'the late answer', async () => (await steps()).at(-1)?.what === 'late-answer');
   assert.deepEqual((await steps()).slice(-3), [
     { what: 'call', attempt: 1, connection: 'new', status: 201 },

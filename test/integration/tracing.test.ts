@@ -6,7 +6,13 @@ import { type TestContext, test } from 'node:test';
 import { assembleGateway } from '../../src/gateway.ts';
 import { createTracing } from '../../src/telemetry/tracing.ts';
 import { call } from '../kit/call.ts';
-import { configOf, type Sections, startGatewayWithBank, withoutLimits } from '../kit/gateway.ts';
+import {
+  configOf,
+  type Sections,
+  shortDeadlines,
+  startGatewayWithBank,
+  withoutLimits,
+} from '../kit/gateway.ts';
 import { type CollectedSpan, type OtlpCollector, startOtlpCollector } from '../kit/otlp-collector.ts';
 import { initiation, statusRead } from '../kit/request.ts';
 import { requestRecord } from '../kit/request-records.ts';
@@ -104,15 +110,10 @@ test('without tracing, the trace headers of a TPP reach the bank unchanged', asy
 });
 
 test('a call that ends after its request is exported, and the span of the failed request is an error', async (t) => {
-  const deadlines = { connect: '200ms', status: '500ms', read: '500ms', write: '300ms' };
-  const shaping = { maxWait: { write: '100ms', read: '100ms', status: '100ms' } };
-  const { collector, bank, gateway } = await startTraced(t, {
-    deadlines,
-    shaping,
-    idempotency: { wait: '50ms' },
-  });
-  bank.injectFault({ name: 'latency', ms: 700 }, { times: 1 });
+  const { collector, bank, gateway } = await startTraced(t, shortDeadlines);
+  bank.injectFault({ name: 'latency', ms: 600_000 }, { times: 1 });
   assert.equal((await call(gateway.url, initiation)).status, 504);
+  bank.endDelays();
   const payment = await spanOf(collector, 'initiatePayment');
   assert.deepEqual([payment.failed, payment.attributes['error.type']], [true, 'OUTCOME_UNKNOWN']);
   const late = await spanOf(collector, 'call the bank');

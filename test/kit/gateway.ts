@@ -40,6 +40,16 @@ export type Sections = Readonly<Record<string, unknown>>;
 export const impatientState = { timeout: '250ms' };
 
 /**
+ * For requests that end at their deadline, and nothing else of them should. With less time, a busy machine does not connect to the bank, or
+ * send the request, before the deadline.
+ */
+export const shortDeadlines = {
+  deadlines: { connect: '900ms', status: '2s', read: '2s', write: '2s' },
+  shaping: { maxWait: { write: '1500ms', read: '1500ms', status: '1500ms' } },
+  idempotency: { wait: '50ms' },
+};
+
+/**
  * For tests about other things than limits: hardly anything is shaped, no circuit opens, and the gateway waits for Redis
  * as long as it can, because a busy machine delays the answers.
  */
