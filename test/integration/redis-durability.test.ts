@@ -4,14 +4,18 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { createState } from '../../src/state/create-state.ts';
 import { call, jsonOf } from '../kit/call.ts';
-import { startCommand, writeConfigFile } from '../kit/command.ts';
+import { writeConfigFile } from '../kit/command.ts';
+import { startCommandRunner } from '../kit/command-runner.ts';
 import { configOf, type Sections, startBank, startGateway } from '../kit/gateway.ts';
 import { startGatewayProcess } from '../kit/gateway-process.ts';
 import { freePort } from '../kit/ports.ts';
 import { type RedisServer, skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
 import { startRedisCluster } from '../kit/redis-cluster.ts';
 import { startSentinels } from '../kit/redis-sentinels.ts';
+import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { until } from '../kit/within.ts';
+
+const runCommand = startCommandRunner(scopeOfAllTests());
 
 const environments = { sandbox: { baseUrl: 'https://bank.test' } };
 
@@ -34,7 +38,7 @@ async function readinessOf({ adminUrl }: { readonly adminUrl: string }) {
 function runCheck(t: TestContext, sections: Sections) {
   const admin = { operators: [{ name: 'ann', tokenSha256: 'ab12'.repeat(16) }] };
   const file = writeConfigFile(t, JSON.stringify({ environments, admin, ...sections }));
-  return startCommand(t, process.execPath, ['src/main.ts', 'check', '--config', file]);
+  return runCommand(['check', '--config', file]);
 }
 
 describe('a Redis without a disk and without a replica', { skip: skipWithoutRedisServer }, () => {
@@ -60,9 +64,9 @@ describe('a Redis without a disk and without a replica', { skip: skipWithoutRedi
 
   test('is reported by penstock check, which succeeds', async (t) => {
     const redis = await startRedis(t);
-    const command = runCheck(t, { state: { redis: redis.url } });
-    assert.equal(await command.exitCode(), 0);
-    const [first, ...lines] = command.stdout().trimEnd().split('\n');
+    const result = await runCheck(t, { state: { redis: redis.url } });
+    assert.equal(result.exitCode, 0);
+    const [first, ...lines] = result.stdout.trimEnd().split('\n');
     assert.equal(first, 'The configuration is valid.');
     assert.match(lines[0] ?? '', /aof_enabled:0.*set appendonly to yes/);
     assert.match(lines[1] ?? '', /connected_slaves:0.*connect a replica/);
@@ -73,9 +77,9 @@ describe('a Redis without a disk and without a replica', { skip: skipWithoutRedi
     const sections = { state: { redis: redis.url, durability: 'required' } };
     const refusal = /state\.durability is required.*aof_enabled:0.*set appendonly to yes.*connected_slaves:0/;
     await assert.rejects(startGatewayProcess(t, { environments, ...sections }), refusal);
-    const command = runCheck(t, sections);
-    assert.equal(await command.exitCode(), 78);
-    assert.match(command.stderr(), refusal);
+    const result = await runCheck(t, sections);
+    assert.equal(result.exitCode, 78);
+    assert.match(result.stderr, refusal);
   });
 
   test('is found on every master of a cluster, and on the master behind sentinels', async (t) => {
@@ -101,9 +105,9 @@ describe('a Redis without a disk and without a replica', { skip: skipWithoutRedi
 describe('a Redis that keeps what is written to it', { skip: skipWithoutRedisServer }, () => {
   test('is not reported', async (t) => {
     const redis = await startDurableRedis(t);
-    const command = runCheck(t, { state: { redis: redis.url, durability: 'required' } });
-    assert.equal(await command.exitCode(), 0);
-    assert.equal(command.stdout(), 'The configuration is valid.\n');
+    const result = await runCheck(t, { state: { redis: redis.url, durability: 'required' } });
+    assert.equal(result.exitCode, 0);
+    assert.equal(result.stdout, 'The configuration is valid.\n');
   });
 
   test('makes the gateway unready as soon as its append-only file is switched off, if state.durability is required', async (t) => {
@@ -152,10 +156,10 @@ describe('a Redis that keeps what is written to it', { skip: skipWithoutRedisSer
 });
 
 test('penstock check reports a Redis that cannot be reached, and succeeds', async (t) => {
-  const command = runCheck(t, { state: { redis: `redis://127.0.0.1:${await freePort()}` } });
-  assert.equal(await command.exitCode(), 0);
+  const result = await runCheck(t, { state: { redis: `redis://127.0.0.1:${await freePort()}` } });
+  assert.equal(result.exitCode, 0);
   assert.match(
-    command.stdout(),
+    result.stdout,
     /^The configuration is valid\.\nNot checked: Redis unavailable \(.*ECONNREFUSED/,
   );
 });

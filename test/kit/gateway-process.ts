@@ -3,6 +3,7 @@
 import { writeFileSync } from 'node:fs';
 import { stringify } from 'yaml';
 import { type RunningCommand, startCommand, writeConfigFile } from './command.ts';
+import type { CommandOrder } from './command-runner.ts';
 import { adminToken, publicUrl, type Sections, withoutLimits } from './gateway.ts';
 import { freePort } from './ports.ts';
 import type { TestScope } from './test-scope.ts';
@@ -19,7 +20,9 @@ export interface GatewayProcess {
   stop(signal?: NodeJS.Signals): Promise<number | string>;
   /** The lines that the last process has logged so far. */
   logged(): readonly Readonly<Record<string, unknown>>[];
-  /** Runs another command with the same configuration. */
+  /** Another command with the same configuration, for a `RunCommand`. */
+  order(...args: readonly string[]): CommandOrder;
+  /** Runs another command with the same configuration, as a process of its own. */
   run(...args: readonly string[]): RunningCommand;
   /** Writes another configuration, or any text, into the file. */
   rewrite(content: Sections | string): void;
@@ -64,6 +67,10 @@ export async function startGatewayProcess(
     PENSTOCK_LISTEN_PORT: String(port),
     PENSTOCK_ADMIN_PORT: String(adminPort),
   };
+  const order = (...args: readonly string[]) => ({
+    args: [...args, '--config', file],
+    variables: ownVariables,
+  });
   return {
     url: `http://127.0.0.1:${port}`,
     adminUrl: `http://127.0.0.1:${adminPort}`,
@@ -82,7 +89,8 @@ export async function startGatewayProcess(
       const complete = command.stdout().split('\n').slice(0, -1); // the last line may be incomplete
       return complete.map((line) => JSON.parse(line));
     },
-    run: (...args) => startCommand(life, process.execPath, [main, ...args, '--config', file], ownVariables),
+    order,
+    run: (...args) => startCommand(life, process.execPath, [main, ...order(...args).args], ownVariables),
     rewrite(content) {
       writeFileSync(file, typeof content === 'string' ? content : stringify(onPorts(ports, content)));
     },

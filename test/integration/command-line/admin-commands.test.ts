@@ -1,4 +1,4 @@
-/** The commands that call the admin API of a running gateway, each as a process of its own. */
+/** The commands that call the admin API of a running gateway. */
 
 import assert from 'node:assert/strict';
 import { createHash, randomUUID } from 'node:crypto';
@@ -6,19 +6,21 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { call } from '../../kit/call.ts';
-import { startCommand } from '../../kit/command.ts';
+import { startCommandRunner } from '../../kit/command-runner.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { adminToken, startBank } from '../../kit/gateway.ts';
 import { type GatewayProcess, startGatewayProcess } from '../../kit/gateway-process.ts';
 import { freePort } from '../../kit/ports.ts';
 import { initiation } from '../../kit/request.ts';
+import { scopeOfAllTests } from '../../kit/test-scope.ts';
 import { until } from '../../kit/within.ts';
 
-/** Runs a command to its end. */
-async function run(served: GatewayProcess, ...args: readonly string[]) {
-  const command = served.run(...args);
-  const exitCode = await command.exitCode();
-  return { exitCode, stdout: command.stdout(), stderr: command.stderr() };
+const runCommand = startCommandRunner(scopeOfAllTests());
+
+/** Runs a command with the configuration of the gateway. */
+function run(served: GatewayProcess, ...words: readonly string[]) {
+  const { args, variables } = served.order(...words);
+  return runCommand(args, variables);
 }
 
 test('penstock environment shows, refuses and performs switches, and penstock audit verify finds their records', async (t) => {
@@ -150,9 +152,7 @@ test('commands reach a gateway by --url, with the token of a file and without a 
     const tokenFile = join(temporaryFolder(t), 'token');
     writeFileSync(tokenFile, `token-of-${name}\n`);
     const address = ['--url', served.adminUrl, '--token-file', tokenFile];
-    const command = startCommand(t, process.execPath, ['src/main.ts', ...args, ...address]);
-    const exitCode = await command.exitCode();
-    return { exitCode, stdout: command.stdout(), stderr: command.stderr() };
+    return runCommand([...args, ...address]);
   };
 
   const hold = ['circuits', 'hold', 'sandbox', 'write', 'open', '--reason', 'maintenance'];
@@ -206,11 +206,8 @@ test('penstock reload makes a gateway load its configuration again, and prints w
 
   // An address for the command, which could not read the invalid file either.
   served.rewrite('listen: { port: nowhere }');
-  const options = ['--url', served.adminUrl];
-  const command = startCommand(t, process.execPath, ['src/main.ts', 'reload', ...options], {
-    PENSTOCK_ADMIN_TOKEN: adminToken,
-  });
-  assert.equal(await command.exitCode(), 78);
-  assert.equal(command.stdout(), '');
-  assert.match(command.stderr(), /^Not reloaded: .*\n.*:1 listen\.port: /);
+  const variables = { PENSTOCK_ADMIN_TOKEN: adminToken };
+  const refused = await runCommand(['reload', '--url', served.adminUrl], variables);
+  assert.deepEqual([refused.exitCode, refused.stdout], [78, '']);
+  assert.match(refused.stderr, /^Not reloaded: .*\n.*:1 listen\.port: /);
 });

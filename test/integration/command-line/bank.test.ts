@@ -1,11 +1,16 @@
-/** `penstock bank` as a process. */
+/** `penstock bank`. */
+
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { startCommandRunner } from '../../kit/command-runner.ts';
 import { takenPort } from '../../kit/ports.ts';
+import { scopeOfAllTests } from '../../kit/test-scope.ts';
+
+const runCommand = startCommandRunner(scopeOfAllTests());
 
 const main = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 
@@ -67,13 +72,10 @@ for (const [name, options, message] of [
   ],
   ['a port that is not a number', ['--port', 'none'], '--port must be a number from 0 to 65535\n'],
 ] as const) {
-  test(`penstock bank reports ${name}, and exits`, { timeout: 20_000 }, async (t) => {
-    const bank = run(t, ...options);
-
-    const [complaint, [code]] = await Promise.all([text(bank.stderr), once(bank, 'exit')]);
-
-    assert.equal(complaint, `${message}See 'penstock bank --help'.\n`);
-    assert.equal(code, 64);
+  test(`penstock bank reports ${name}, and ends`, async () => {
+    const { exitCode, stderr } = await runCommand(['bank', ...options]);
+    assert.equal(stderr, `${message}See 'penstock bank --help'.\n`);
+    assert.equal(exitCode, 64);
   });
 }
 

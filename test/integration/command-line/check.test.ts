@@ -4,8 +4,10 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { startCommand, writeConfigFile } from '../../kit/command.ts';
+import { startCommandRunner } from '../../kit/command-runner.ts';
+import { scopeOfAllTests } from '../../kit/test-scope.ts';
 
-const main = ['src/main.ts'];
+const run = startCommandRunner(scopeOfAllTests());
 
 const configWithTenErrors = `listen:
   port: 80800
@@ -40,7 +42,7 @@ state:
 describe('penstock check (H5)', () => {
   test('reports all ten errors at once, each with its line and its setting, and exits with 78', async (t) => {
     const file = writeConfigFile(t, configWithTenErrors);
-    const command = startCommand(t, process.execPath, [...main, 'check', '--config', file]);
+    const command = startCommand(t, process.execPath, ['src/main.ts', 'check', '--config', file]);
 
     assert.equal(await command.exitCode(), 78);
     assert.equal(command.stdout(), '');
@@ -61,30 +63,26 @@ describe('penstock check (H5)', () => {
   test('reports an error in an environment variable by the name of the variable', async (t) => {
     const file = writeConfigFile(t, valid);
     const variables = { PENSTOCK_CONFIG: file, PENSTOCK_LISTEN_PORT: 'eighty', PENSTOCK_LISTEN_PROT: '80' };
-    const command = startCommand(t, process.execPath, [...main, 'check'], variables);
-    assert.equal(await command.exitCode(), 78);
-    assert.match(command.stderr(), /^PENSTOCK_LISTEN_PORT listen\.port: /m);
-    assert.match(command.stderr(), /^PENSTOCK_LISTEN_PROT .*PENSTOCK_LISTEN_PORT/m);
+    const { exitCode, stderr } = await run(['check'], variables);
+    assert.equal(exitCode, 78);
+    assert.match(stderr, /^PENSTOCK_LISTEN_PORT listen\.port: /m);
+    assert.match(stderr, /^PENSTOCK_LISTEN_PROT .*PENSTOCK_LISTEN_PORT/m);
   });
 
   test('reports that a valid configuration is valid, and exits with 0', async (t) => {
-    const command = startCommand(t, process.execPath, [
-      ...main,
-      'check',
-      '--config',
-      writeConfigFile(t, valid),
-    ]);
-    assert.equal(await command.exitCode(), 0);
-    assert.equal(command.stdout(), 'The configuration is valid.\n');
-    assert.equal(command.stderr(), '');
+    assert.deepEqual(await run(['check', '--config', writeConfigFile(t, valid)]), {
+      exitCode: 0,
+      stdout: 'The configuration is valid.\n',
+      stderr: '',
+    });
   });
 
   test('accepts a setting alone, and shows the default that follows it', async (t) => {
     const file = writeConfigFile(t, `${valid}shaping: { maxWait: { read: 20s } }\n`);
-    const command = startCommand(t, process.execPath, [...main, 'check', '--config', file]);
-    assert.equal(await command.exitCode(), 0, command.stderr());
+    const { exitCode, stdout, stderr } = await run(['check', '--config', file]);
+    assert.equal(exitCode, 0, stderr);
     assert.equal(
-      command.stdout(),
+      stdout,
       'The configuration is valid.\nderived: deadlines.read 40s (shaping.maxWait.read is 20s)\n',
     );
   });
@@ -94,32 +92,32 @@ describe('penstock check (H5)', () => {
     const check = ['check', '--config', file];
     const warning = `${file}:8 listen.host: every host that can reach 0.0.0.0 can send payments, because no client is configured; add clients, or listen on 127.0.0.1\n`;
 
-    const command = startCommand(t, process.execPath, [...main, ...check]);
-    assert.equal(await command.exitCode(), 0, command.stderr());
-    assert.equal(command.stdout(), `The configuration is valid.\nwarning: ${warning}`);
+    const lenient = await run(check);
+    assert.equal(lenient.exitCode, 0, lenient.stderr);
+    assert.equal(lenient.stdout, `The configuration is valid.\nwarning: ${warning}`);
 
-    const strict = startCommand(t, process.execPath, [...main, ...check, '--strict']);
-    assert.equal(await strict.exitCode(), 78);
-    assert.equal(strict.stdout(), '');
-    assert.equal(strict.stderr(), `1 error in the configuration:\n${warning}`);
+    assert.deepEqual(await run([...check, '--strict']), {
+      exitCode: 78,
+      stdout: '',
+      stderr: `1 error in the configuration:\n${warning}`,
+    });
   });
 
   test('exits with 0 with --strict if there is no warning', async (t) => {
-    const args = ['check', '--strict', '--config', writeConfigFile(t, valid)];
-    const command = startCommand(t, process.execPath, [...main, ...args]);
-    assert.equal(await command.exitCode(), 0, command.stderr());
+    const { exitCode, stderr } = await run(['check', '--strict', '--config', writeConfigFile(t, valid)]);
+    assert.equal(exitCode, 0, stderr);
   });
 
-  test('accepts config/demo.yaml', async (t) => {
-    const command = startCommand(t, process.execPath, [...main, 'check', '--config', 'config/demo.yaml']);
-    assert.equal(await command.exitCode(), 0, command.stderr());
+  test('accepts config/demo.yaml', async () => {
+    const { exitCode, stderr } = await run(['check', '--config', 'config/demo.yaml']);
+    assert.equal(exitCode, 0, stderr);
   });
 
-  test('reports the missing files of config/production.example.yaml, and what to change', async (t) => {
+  test('reports the missing files of config/production.example.yaml, and what to change', async () => {
     const file = 'config/production.example.yaml';
-    const command = startCommand(t, process.execPath, [...main, 'check', '--config', file]);
-    assert.equal(await command.exitCode(), 78);
-    const [headline, ...lines] = command.stderr().trimEnd().split('\n');
+    const { exitCode, stderr } = await run(['check', '--config', file]);
+    assert.equal(exitCode, 78);
+    const [headline, ...lines] = stderr.trimEnd().split('\n');
     assert.equal(headline, '11 errors in the configuration:');
     const [errors, warnings] = [lines.slice(0, 11), lines.slice(11)];
     for (const error of errors) assert.match(error, /File: ENOENT: \/etc\/penstock\/\S+$/);
@@ -133,14 +131,14 @@ describe('penstock check (H5)', () => {
       [],
     );
 
-    const strict = startCommand(t, process.execPath, [...main, 'check', '--strict', '--config', file]);
-    assert.equal(await strict.exitCode(), 78);
-    assert.match(strict.stderr(), new RegExp(`^${11 + warnings.length} errors in the configuration:`));
+    const strict = await run(['check', '--strict', '--config', file]);
+    assert.equal(strict.exitCode, 78);
+    assert.match(strict.stderr, new RegExp(`^${11 + warnings.length} errors in the configuration:`));
   });
 
-  test('reports a configuration file that cannot be read, and exits with 78', async (t) => {
-    const command = startCommand(t, process.execPath, [...main, 'check', '--config', 'no/such.yaml']);
-    assert.equal(await command.exitCode(), 78);
-    assert.match(command.stderr(), /no\/such\.yaml/);
+  test('reports a configuration file that cannot be read, and exits with 78', async () => {
+    const { exitCode, stderr } = await run(['check', '--config', 'no/such.yaml']);
+    assert.equal(exitCode, 78);
+    assert.match(stderr, /no\/such\.yaml/);
   });
 });

@@ -1,20 +1,18 @@
-/** The command line as a process: help, version, wrong usage, and JSON on the right stream. */
+/** The command line: help, version, wrong usage, and JSON on the right stream. */
 
 import assert from 'node:assert/strict';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { commands } from '../../../src/commands/command-table.ts';
 import { startCommand, writeConfigFile } from '../../kit/command.ts';
+import { startCommandRunner } from '../../kit/command-runner.ts';
 import { freePort } from '../../kit/ports.ts';
+import { scopeOfAllTests } from '../../kit/test-scope.ts';
 
-async function penstock(t: TestContext, args: readonly string[], variables = {}) {
-  const command = startCommand(t, process.execPath, ['src/main.ts', ...args], variables);
-  const exitCode = await command.exitCode();
-  return { exitCode, stdout: command.stdout(), stderr: command.stderr() };
-}
+const penstock = startCommandRunner(scopeOfAllTests());
 
 describe('the command line', () => {
-  test('prints the commands and the exit codes for --help, and exits with 0', async (t) => {
-    const { exitCode, stdout, stderr } = await penstock(t, ['--help']);
+  test('prints the commands and the exit codes for --help, and exits with 0', async () => {
+    const { exitCode, stdout, stderr } = await penstock(['--help']);
     assert.deepEqual([exitCode, stderr], [0, '']);
     assert.match(stdout, /^Usage: penstock <command> \[options\]\n/);
     assert.match(stdout, /^ {2}circuits hold {2,}Hold a circuit/m);
@@ -23,12 +21,12 @@ describe('the command line', () => {
     assert.ok(!stdout.includes('\u001b'), 'no colours outside a terminal');
   });
 
-  test('prints usage, options and an example for --help of a command', async (t) => {
+  test('prints usage, options and an example for --help of a command', async () => {
     for (const args of [
       ['in-doubt', '--help'],
       ['help', 'in-doubt'],
     ]) {
-      const { exitCode, stdout } = await penstock(t, args);
+      const { exitCode, stdout } = await penstock(args);
       assert.equal(exitCode, 0);
       assert.match(stdout, /^Usage: penstock in-doubt \[filter\] \[--csv\]/);
       assert.match(stdout, /^ {7}penstock in-doubt <request> <outcome> --reason <text> \[options\]$/m);
@@ -37,33 +35,21 @@ describe('the command line', () => {
     }
   });
 
-  test('prints the help of a command of several words, and names an unknown command', async (t) => {
-    const { exitCode, stdout } = await penstock(t, ['help', 'config', 'show']);
+  test('prints the help of a command of several words, and names an unknown command', async () => {
+    const { exitCode, stdout } = await penstock(['help', 'config', 'show']);
     assert.equal(exitCode, 0);
     assert.match(stdout, /^Usage: penstock config show \[options\]/);
-    assert.match((await penstock(t, ['help'])).stdout, /^Usage: penstock <command>/);
-    const unknown = await penstock(t, ['help', 'circuts']);
+    assert.match((await penstock(['help'])).stdout, /^Usage: penstock <command>/);
+    const unknown = await penstock(['help', 'circuts']);
     assert.deepEqual([unknown.exitCode, unknown.stdout], [64, '']);
     assert.match(unknown.stderr, /^unknown command 'circuts'\n/);
   });
 
-  test('fits a terminal of 80 columns', async (t) => {
+  test('fits a terminal of 80 columns', async () => {
     const all = [['--help'], ...commands.map(({ name }) => [...name.split(' '), '--help'])];
-    // One process for all: its start takes longer than the help.
-    const script = `import { runCommandLine } from './src/commands/command-line.ts';
-      for (const args of ${JSON.stringify(all)}) {
-        console.log('--- ' + args.join(' '));
-        await runCommandLine(args);
-      }`;
-    const command = startCommand(t, process.execPath, ['--input-type=module', '--eval', script]);
-    assert.equal(await command.exitCode(), 0, command.stderr());
-    const pages = command.stdout().split(/^--- (.*)\n/m);
-    assert.deepEqual(
-      pages.filter((_, index) => index % 2 === 1),
-      all.map((args) => args.join(' ')),
-    );
-    for (const page of pages.filter((_, index) => index % 2 === 0).slice(1)) {
-      const [usage = '', ...lines] = page.split('\n');
+    for (const args of all) {
+      const { stdout } = await penstock(args);
+      const [usage = '', ...lines] = stdout.split('\n');
       assert.match(usage, /^Usage: penstock /);
       const tooLong = lines.filter((line) => line.length > 80 && !/^ +penstock /.test(line));
       assert.deepEqual(tooLong, [], usage);
@@ -71,46 +57,51 @@ describe('the command line', () => {
   });
 
   test('prints its version for --version', async (t) => {
-    const { exitCode, stdout } = await penstock(t, ['--version']);
-    assert.equal(exitCode, 0);
-    assert.match(stdout, /^penstock \d+\.\d+\.\d+\n$/);
+    const command = startCommand(t, process.execPath, ['src/main.ts', '--version']);
+    assert.equal(await command.exitCode(), 0);
+    assert.match(command.stdout(), /^penstock \d+\.\d+\.\d+\n$/);
   });
 
-  test('prints the help on standard error without a command, and exits with 64', async (t) => {
+  test('prints the help on standard error without a command, and exits with 64', async () => {
     for (const [args, usage] of [
       [[], /^Usage: penstock <command> \[options\]\n/],
       [['audit'], /^Usage: penstock audit <command> \[options\]\n/],
     ] as const) {
-      const { exitCode, stdout, stderr } = await penstock(t, args);
+      const { exitCode, stdout, stderr } = await penstock(args);
       assert.deepEqual([exitCode, stdout], [64, '']);
       assert.match(stderr, usage);
     }
   });
 
   test('names an unknown command, and suggests a similar one', async (t) => {
-    assert.deepEqual(await penstock(t, ['circuts']), {
-      exitCode: 64,
-      stdout: '',
-      stderr: "unknown command 'circuts'\n(Did you mean circuits?)\nSee 'penstock --help'.\n",
-    });
+    const command = startCommand(t, process.execPath, ['src/main.ts', 'circuts']);
+    const exitCode = await command.exitCode();
+    assert.deepEqual(
+      { exitCode, stdout: command.stdout(), stderr: command.stderr() },
+      {
+        exitCode: 64,
+        stdout: '',
+        stderr: "unknown command 'circuts'\n(Did you mean circuits?)\nSee 'penstock --help'.\n",
+      },
+    );
   });
 
-  test('prints the OpenAPI description as YAML, and as JSON for --json', async (t) => {
-    assert.match((await penstock(t, ['openapi'])).stdout, /^openapi: 3\.1\.0\n/);
-    const { exitCode, stdout } = await penstock(t, ['openapi', '--json']);
+  test('prints the OpenAPI description as YAML, and as JSON for --json', async () => {
+    assert.match((await penstock(['openapi'])).stdout, /^openapi: 3\.1\.0\n/);
+    const { exitCode, stdout } = await penstock(['openapi', '--json']);
     assert.equal(exitCode, 0);
     assert.equal(JSON.parse(stdout).openapi, '3.1.0');
   });
 
   test('prints errors as JSON on standard error for --json', async (t) => {
     const file = writeConfigFile(t, 'environments: { sandbox: { baseUrl: nowhere } }');
-    const invalid = await penstock(t, ['check', '--json', '--config', file]);
+    const invalid = await penstock(['check', '--json', '--config', file]);
     assert.deepEqual([invalid.exitCode, invalid.stdout], [78, '']);
     const { error, errors } = JSON.parse(invalid.stderr);
     assert.match(error, /^1 error in the configuration:\n/);
     assert.equal(errors.length, 1);
 
-    const misspelt = await penstock(t, ['check', '--json', '--cofnig', file]);
+    const misspelt = await penstock(['check', '--json', '--cofnig', file]);
     assert.deepEqual([misspelt.exitCode, misspelt.stdout], [64, '']);
     assert.match(
       JSON.parse(misspelt.stderr).error,
@@ -118,7 +109,7 @@ describe('the command line', () => {
     );
 
     const url = `http://127.0.0.1:${await freePort()}`;
-    const nobody = await penstock(t, ['circuits', '--json', '--url', url], { PENSTOCK_ADMIN_TOKEN: 'x' });
+    const nobody = await penstock(['circuits', '--json', '--url', url], { PENSTOCK_ADMIN_TOKEN: 'x' });
     assert.deepEqual([nobody.exitCode, nobody.stdout], [69, '']);
     assert.match(JSON.parse(nobody.stderr).error, new RegExp(`^No gateway answers at ${url} `));
   });
@@ -132,14 +123,14 @@ describe('the command line', () => {
     }
   });
 
-  test('says what to set if it knows neither the gateway nor a token', async (t) => {
-    const unknown = await penstock(t, ['circuits']);
+  test('says what to set if it knows neither the gateway nor a token', async () => {
+    const unknown = await penstock(['circuits']);
     assert.equal(unknown.exitCode, 64);
     assert.match(
       unknown.stderr,
       /^Name the gateway with --url URL, or its configuration with --config FILE\.\n/,
     );
-    const anonymous = await penstock(t, ['circuits', '--url', 'http://127.0.0.1:9090']);
+    const anonymous = await penstock(['circuits', '--url', 'http://127.0.0.1:9090']);
     assert.equal(anonymous.exitCode, 77);
     assert.match(anonymous.stderr, /^No operator token: set PENSTOCK_ADMIN_TOKEN/);
   });
