@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { callAdminApi } from '../kit/admin-api.ts';
-import { startPaymentFleet } from '../kit/payment-fleet.ts';
+import { startLocalPaymentFleet, startPaymentFleet } from '../kit/payment-fleet.ts';
 import { skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
 import { axeViolations } from './accessibility.ts';
 import { skipWithoutChromium, usePages } from './browser.ts';
@@ -43,7 +43,7 @@ describe('the instances in the console', { skip: skipWithoutChromium || skipWith
 
   test('share a timeline: a hold on one appears on the page of the other, and the kinds can be filtered', async (t) => {
     const redis = await startRedis(t);
-    const { instances } = await startPaymentFleet(t, redis.url, 2);
+    const { instances } = await startLocalPaymentFleet(t, redis.url, 2);
     const [first = assert.fail(), second = assert.fail()] = instances;
     const page = await pages.signIn(t, first);
     const timeline = page.getByRole('region', { name: 'Timeline', exact: true });

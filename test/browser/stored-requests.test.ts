@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { call, jsonOf } from '../kit/call.ts';
-import { startPaymentFleet } from '../kit/payment-fleet.ts';
+import { startLocalPaymentFleet } from '../kit/payment-fleet.ts';
 import { skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
 import { initiation, transfersPath } from '../kit/request.ts';
 import { until } from '../kit/within.ts';
@@ -18,7 +18,7 @@ describe('the stored requests in the console', {
 
   test('are found by X-Request-ID, payment and error on the page of another instance, with the decisions', async (t) => {
     const redis = await startRedis(t);
-    const { instances, bank } = await startPaymentFleet(t, redis.url, 2);
+    const { instances, bank } = await startLocalPaymentFleet(t, redis.url, 2);
     const [first = assert.fail(), second = assert.fail()] = instances;
     const requestId = randomUUID();
     const one = { ...initiation, headers: [['X-Request-ID', requestId] as const, ...initiation.headers] };
@@ -61,7 +61,7 @@ describe('the stored requests in the console', {
 
   test('are counted by error, with an example, and drawn over an hour', async (t) => {
     const redis = await startRedis(t);
-    const { instances } = await startPaymentFleet(t, redis.url, 2);
+    const { instances } = await startLocalPaymentFleet(t, redis.url, 2);
     const [first = assert.fail(), second = assert.fail()] = instances;
     const read = { method: 'GET', path: `${transfersPath}/no-such/status` };
     for (let calls = 0; calls < 3; calls++) await call(second.url, read);

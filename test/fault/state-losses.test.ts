@@ -10,7 +10,7 @@ import { type LossRunOptions, runLoss } from '../kit/loss-run.ts';
 import { skipWithoutRedisServer } from '../kit/redis.ts';
 import { type RedisLoss, redisLosses } from '../kit/redis-losses.ts';
 
-const size = { instances: 2, payments: 16 } as const satisfies Partial<LossRunOptions>;
+const size = { instances: 2, payments: 16, isLocal: true } as const satisfies Partial<LossRunOptions>;
 
 describe('a payment on one of two instances', { skip: skipWithoutRedisServer, concurrency: 2 }, () => {
   for (const loss of Object.keys(redisLosses) as RedisLoss[]) {

@@ -7,10 +7,12 @@ import type { GatewayProcess } from './gateway-process.ts';
 import { type LossReport, type LossTimes, reportOn } from './loss-report.ts';
 import {
   type Answer,
+  type FleetInstance,
   initiationCounts,
   type Payment,
   type PaymentFleet,
   paidTwice,
+  startLocalPaymentFleet,
   startPaymentFleet,
 } from './payment-fleet.ts';
 import { type LossyRedis, type RedisLoss, redisLosses } from './redis-losses.ts';
@@ -29,6 +31,8 @@ export interface LossRunOptions {
   readonly pauseMs?: number;
   /** Settings of `state` besides `redis`. */
   readonly state?: object;
+  /** Whether the instances are in this process, which takes less CPU time, if none of them is paused or killed. */
+  readonly isLocal?: boolean;
 }
 
 export type FirstInstance = 'runs' | 'is paused' | 'is killed' | 'is killed and restarted';
@@ -37,6 +41,8 @@ interface Run {
   readonly options: LossRunOptions;
   readonly redis: LossyRedis;
   readonly fleet: PaymentFleet;
+  /** The process of the first instance, unless it is in this one. */
+  readonly first: GatewayProcess | undefined;
   /** The instances that run during the loss, by index. */
   readonly present: readonly number[];
   readonly answered: readonly Payment[];
@@ -77,9 +83,9 @@ export async function runLoss(life: TestScope, options: LossRunOptions): Promise
 
 /** Sends half of the pending payments before the point from which writes will be lost, and half after it. */
 async function startRun(life: TestScope, options: LossRunOptions): Promise<Run> {
-  const { loss, instances, payments, firstInstance = 'runs', state = {} } = options;
+  const { loss, payments, firstInstance = 'runs' } = options;
   const redis = await redisLosses[loss](life);
-  const fleet = await startPaymentFleet(life, redis.settings, instances, { state });
+  const { fleet, first } = await startInstances(life, redis, options);
   const answered = fleet.newPayments(Math.ceil(payments / 10));
   await Promise.all(answered.map((payment) => untilAnswered(fleet, payment)));
 
@@ -94,6 +100,7 @@ async function startRun(life: TestScope, options: LossRunOptions): Promise<Run> 
     options,
     redis,
     fleet,
+    first,
     answered,
     pending: [...kept, ...lost],
     present: fleet.instances
@@ -103,17 +110,27 @@ async function startRun(life: TestScope, options: LossRunOptions): Promise<Run> 
   };
 }
 
+async function startInstances(
+  life: TestScope,
+  { settings }: LossyRedis,
+  { instances, firstInstance = 'runs', state = {}, isLocal = false }: LossRunOptions,
+): Promise<Pick<Run, 'fleet' | 'first'>> {
+  if (isLocal && firstInstance === 'runs')
+    return { fleet: await startLocalPaymentFleet(life, settings, instances, { state }), first: undefined };
+  const fleet = await startPaymentFleet(life, settings, instances, { state });
+  return { fleet, first: fleet.instances[0] };
+}
+
 /** Returns when Redis is available again, and every instance that will serve has resumed or started again. */
 async function loseWrites(run: Run): Promise<LossTimes> {
-  const { redis, fleet, present, pending, answered, options } = run;
+  const { redis, fleet, first, present, pending, answered, options } = run;
   const { firstInstance = 'runs', pauseMs = 10_000 } = options;
-  const first = fleet.instances[0] ?? assert.fail();
   const pausedAtMs = performance.now();
-  if (firstInstance === 'is paused') first.command.kill('SIGSTOP');
-  if (firstInstance.startsWith('is killed')) await first.stop('SIGKILL');
+  if (firstInstance === 'is paused') first?.command.kill('SIGSTOP');
+  if (firstInstance.startsWith('is killed')) await first?.stop('SIGKILL');
   const lossBeganAtMs = performance.now();
-  const startedAgain = firstInstance === 'is killed and restarted' ? first.start() : Promise.resolve();
-  startedAgain.catch(() => {}); // awaited below, unless the run fails before that
+  const startedAgain = firstInstance === 'is killed and restarted' ? first?.start() : undefined;
+  startedAgain?.catch(() => {}); // awaited below, unless the run fails before that
   await Promise.all([redis.lose(), repeat(fleet, pending, present)]);
   const lossEndedAtMs = performance.now();
   await repeat(fleet, [...pending, ...answered], present);
@@ -132,7 +149,7 @@ async function loseWrites(run: Run): Promise<LossTimes> {
     const whilePaused = pending.slice(0, 10).map((payment) => fleet.send(payment, 0));
     await until(pauseMs, 'the pause is over', () => performance.now() > pausedAtMs + pauseMs);
     completeAtMs = performance.now();
-    first.command.kill('SIGCONT');
+    first?.command.kill('SIGCONT');
     await Promise.all(whilePaused);
   }
   await startedAgain;
@@ -197,14 +214,18 @@ function startNewPayments(life: TestScope, fleet: PaymentFleet, instances: reado
   return { stop };
 }
 
-/** Calls a function for all values, a limited number of them at a time. */
+/**
+ * Calls a function for all values, a limited number of them at a time, but at first for one of them: while an instance refuses
+ * everything, the repeats of many payments would only keep the machine busy.
+ */
 async function inBatches<Value, Result>(
-  values: readonly Value[],
+  [first, ...others]: readonly Value[],
   act: (value: Value) => Promise<Result>,
 ): Promise<readonly Result[]> {
-  const results: Result[] = [];
-  for (let from = 0; from < values.length; from += batchSize) {
-    results.push(...(await Promise.all(values.slice(from, from + batchSize).map(act))));
+  if (first === undefined) return [];
+  const results = [await act(first)];
+  for (let from = 0; from < others.length; from += batchSize) {
+    results.push(...(await Promise.all(others.slice(from, from + batchSize).map(act))));
   }
   return results;
 }
@@ -238,7 +259,7 @@ const newPaymentAt = (fleet: PaymentFleet, instance: number): Payment => ({
 });
 
 /** Accepts the loss as soon as an operator can see what is missing. @returns when: milliseconds of `performance.now()` */
-async function acceptLoss(gateway: GatewayProcess): Promise<number> {
+async function acceptLoss(gateway: FleetInstance): Promise<number> {
   await until(20_000, 'the state reports what is missing', async () => {
     const report = await readState(gateway);
     return report?.status === 'lost' && (report.missing.length > 0 || report.uncovered);
