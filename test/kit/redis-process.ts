@@ -1,11 +1,10 @@
 /** One redis-server as a child process that a test can freeze and kill. It never outlives the tests. */
 
-import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startChildReaper } from './child-reaper.ts';
+import { type LaunchedChild, launchChild } from './child-launcher.ts';
 import { howToGetRedis, redisProgram } from './find-redis.ts';
 import { freePort } from './ports.ts';
 import type { TestScope } from './test-scope.ts';
@@ -35,17 +34,17 @@ export async function startRedisProcess(
   argsFor: (port: number, folder: string) => readonly string[] = () => [],
 ): Promise<RedisProcess> {
   const folder = mkdtempSync(join(tmpdir(), 'penstock-redis-'));
-  let child: ChildProcess | undefined;
+  let child: LaunchedChild | undefined;
   const kill = async () => {
     child?.kill('SIGKILL');
-    await until(5_000, 'redis-server ends', () => !child || hasEnded(child));
+    await until(5_000, 'redis-server ends', () => child?.hasEnded() ?? true);
   };
   life.after(async () => {
     await kill();
     rmSync(folder, { recursive: true, force: true });
   });
   const launch = async (port: number) => {
-    child = spawnServer(port, folder, argsFor(port, folder));
+    child = await launchServer(port, folder, argsFor(port, folder));
     return isAnswering(port, child);
   };
 
@@ -67,28 +66,24 @@ export async function startRedisProcess(
   };
 }
 
-const hasEnded = ({ exitCode, signalCode }: ChildProcess) => exitCode !== null || signalCode !== null;
-
-function spawnServer(port: number, folder: string, args: readonly string[]): ChildProcess {
+function launchServer(port: number, folder: string, args: readonly string[]): Promise<LaunchedChild> {
   const program = redisProgram();
   if (!program) throw new Error(`no redis-server to start: ${howToGetRedis}`);
-  const child = spawn(program, [...args, '--port', String(port), '--bind', '127.0.0.1', '--dir', folder], {
-    stdio: 'ignore',
-  });
-  child.on('error', () => {}); // 'exit' follows
-  const reaper = startChildReaper(child, folder);
-  child.once('exit', () => reaper?.kill('SIGKILL'));
-  return child;
+  return launchChild(
+    program,
+    [...args, '--port', String(port), '--bind', '127.0.0.1', '--dir', folder],
+    folder,
+  );
 }
 
 /** Waits until the server answers; false if it ended instead. */
-async function isAnswering(port: number, child: ChildProcess): Promise<boolean> {
+async function isAnswering(port: number, child: LaunchedChild): Promise<boolean> {
   let pong = false;
   await until(10_000, `redis-server answers on port ${port}`, async () => {
     pong = await ping(port);
-    return pong || hasEnded(child);
+    return pong || child.hasEnded();
   });
-  return pong && !hasEnded(child);
+  return pong && !child.hasEnded();
 }
 
 function ping(port: number): Promise<boolean> {

@@ -55,7 +55,13 @@ export async function sendRedisCommand(
   name: string,
   ...args: readonly string[]
 ): Promise<unknown> {
-  const client = new Redis(port, '127.0.0.1', { lazyConnect: true, retryStrategy: () => null });
+  const client = new Redis(port, '127.0.0.1', {
+    lazyConnect: true,
+    retryStrategy: () => null,
+    // Only the command itself is sent: tests repeat commands until something happens.
+    enableReadyCheck: false,
+    disableClientInfo: true,
+  });
   client.on('error', () => {});
   try {
     await client.connect();

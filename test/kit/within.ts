@@ -1,18 +1,16 @@
 /** Waits for a condition, with a limit. */
 
+import { clearTimeout, setTimeout as setTimer } from 'node:timers';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 
 /** The promise's value; fails with `what` if it takes longer than `ms` milliseconds. */
 export async function within<Value>(ms: number, what: string, promise: Promise<Value>): Promise<Value> {
-  const stop = new AbortController();
-  const tooLate = setTimeout(ms, undefined, { signal: stop.signal }).then(() => {
-    throw new Error(`waited ${ms} ms for ${what}`);
-  });
+  const { promise: tooLate, reject } = Promise.withResolvers<never>();
+  const timer = setTimer(() => reject(new Error(`waited ${ms} ms for ${what}`)), ms);
   try {
     return await Promise.race([promise, tooLate]);
   } finally {
-    stop.abort();
-    tooLate.catch(() => {});
+    clearTimeout(timer);
   }
 }
 
@@ -20,10 +18,10 @@ export async function within<Value>(ms: number, what: string, promise: Promise<V
 const realNow = performance.now.bind(performance);
 
 /** For how long the checks come one after the other without a pause. */
-const eagerMs = 5;
+const eagerMs = 1;
 
 /** The pause between two checks then grows with the time that has passed: the checks of a long wait leave the cores to others. */
-const pauseAfter = (passedMs: number) => Math.min(50, Math.max(2, passedMs / 10));
+const pauseAfter = (passedMs: number) => Math.min(50, Math.max(1, passedMs / 8));
 
 /** The bounds of `until` are chosen for an idle machine. A busy or slow one may take this much longer. */
 const patience = 3;
