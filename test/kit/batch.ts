@@ -3,6 +3,7 @@
 import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe } from 'node:test';
+import './untracked-promises.ts'; // before the first use of node:test
 import './test-scope.ts'; // its hook must run after the tests of all files, not after those of the first one
 
 const root = join(import.meta.dirname, '../..');
