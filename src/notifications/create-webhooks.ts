@@ -180,7 +180,7 @@ export function createWebhooks({
     }),
     intervalMs,
     maxIntervalMs: () => webhooks.current?.schedule.maxInterval ?? 0,
-    onMessage: () => void deliveries.run(),
+    onMessage: (tenantId) => void deliveries.run(queueNames.delivery(tenantId)),
     onBug,
   });
 
@@ -206,8 +206,9 @@ export function createWebhooks({
     const key = subscriptionKeyOf(tenantId, paymentKey);
     const subscription = await store.read(key);
     if (!subscription || subscription.suspended || isOver(subscription)) return;
-    await schedules.reschedule(key, { queue: queueNames.poll(subscription), inMs: 0 });
-    await polls.run();
+    const queue = queueNames.poll(subscription);
+    await schedules.reschedule(key, { queue, inMs: 0 });
+    await polls.run(queue);
   }
   events.subscribe(({ tenantId, paymentKey }) => {
     onStatusEvent(tenantId, paymentKey).catch(() => {}); // the next poll sees it

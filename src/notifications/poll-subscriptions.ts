@@ -34,8 +34,8 @@ export interface PollDependencies {
   readonly intervalMs: (subscription: Subscription, nowMs: number) => number | undefined;
   /** `notifications.maxInterval`, which limits how long the bank can ask to wait. Milliseconds. */
   readonly maxIntervalMs: () => number;
-  /** Called when a message is stored, which is due. */
-  readonly onMessage: () => void;
+  /** Called when a message of a tenant is stored, which is due. */
+  readonly onMessage: (tenantId: string) => void;
   readonly onBug: (thrown: unknown) => void;
 }
 
@@ -162,7 +162,7 @@ export function createSubscriptionPolls({
       },
       leased.record,
     );
-    if (stored?.message?.id === messageId) onMessage();
+    if (stored?.message?.id === messageId) onMessage(stored.tenant);
   }
 
   function changeAfter(

@@ -37,8 +37,10 @@ export interface QueueWorkerDependencies {
 }
 
 export interface QueueWorker {
-  /** Looks for due records now. To be called regularly, and when a record becomes due. Never rejects. */
-  run(): Promise<void>;
+  /**
+   * Looks for due records now. To be called regularly for all queues, and when a record becomes due for its queue. Never rejects.
+   */
+  run(queue?: string): Promise<void>;
   /** Aborts the work in progress, and waits for its end. */
   stop(): Promise<void>;
 }
@@ -57,40 +59,53 @@ export function createQueueWorker({
 }: QueueWorkerDependencies): QueueWorker {
   const working = new Map<string, Work>();
   const counts = new Map<string, number>();
+  /** Queues that may have due records, which were left because this instance had enough. In the order in which they get their turn. */
+  const left = new Set<string>();
   let firstQueue = 0;
   let isStopped = false;
-  let isWanted = false;
-  /** Whether due records may be left because this instance has enough of them. */
-  let hasLeftSome = false;
+  /** The queues to search next. */
+  let wanted: readonly string[] | undefined;
   let current: Promise<void> | undefined;
   const timer = setInterval(extendAll, extendEveryMs).unref();
 
   async function takeWhileWanted(): Promise<void> {
-    while (isWanted && !isStopped) {
-      isWanted = false;
-      await takeAll().catch(() => {}); // the shared state is unavailable: the next run tries again
+    while (wanted && !isStopped) {
+      const names = wanted;
+      wanted = undefined;
+      await takeFrom(names);
     }
   }
 
-  /** Takes records of all queues in turn, until none is due or this instance has enough. */
-  async function takeAll(): Promise<void> {
-    hasLeftSome = false;
-    for (let hasFound = true; hasFound; ) {
-      hasFound = false;
-      const names = queues();
-      firstQueue += 1;
-      for (const index of names.keys()) {
-        const queue = names[(firstQueue + index) % names.length] ?? '';
-        const limit = Math.min(maxRecords - working.size, maxPerQueue - (counts.get(queue) ?? 0));
-        if (isStopped) return;
-        hasLeftSome ||= limit <= 0;
-        if (limit <= 0) continue;
-        const taken = await schedules.take(queue, limit, leaseMs);
-        for (const { key, lease, record } of taken) start(new Work(queue, key, lease, record));
-        hasFound ||= taken.length > 0;
-      }
+  /** Takes records of these queues in turn, until none is due or this instance has enough. */
+  async function takeFrom(searched: readonly string[]): Promise<void> {
+    let names = searched;
+    for (const name of names) left.delete(name);
+    while (names.length > 0 && !isStopped) {
+      const free = maxRecords - working.size;
+      const group = names.slice(0, Math.max(0, free));
+      const others = names.slice(group.length);
+      if (group.length === 0) return others.forEach(leave);
+      const limit = Math.floor(free / group.length);
+      // All at once: in Redis, the commands of one tick are one batch.
+      const results = await Promise.all(group.map(async (queue) => takeUpTo(queue, limit)));
+      names = [...others, ...group.filter((_, index) => results[index])];
     }
   }
+
+  /** @returns whether more records may be due that this instance may take */
+  async function takeUpTo(queue: string, limit: number): Promise<boolean> {
+    const own = Math.min(limit, maxPerQueue - (counts.get(queue) ?? 0));
+    if (own <= 0) {
+      leave(queue);
+      return false;
+    }
+    // The shared state is unavailable: the next run tries again.
+    const taken = await schedules.take(queue, own, leaseMs).catch(() => []);
+    for (const { key, lease, record } of taken) start(new Work(queue, key, lease, record));
+    return taken.length === own;
+  }
+
+  const leave = (queue: string) => void left.add(queue);
 
   function start(work: Work): void {
     const { queue } = work;
@@ -104,7 +119,7 @@ export function createQueueWorker({
         working.delete(work.id);
         counts.set(queue, (counts.get(queue) ?? 1) - 1);
         if (counts.get(queue) === 0) counts.delete(queue);
-        if (hasLeftSome && !isStopped) wake();
+        if (left.size > 0 && !isStopped) wake([...left]);
       });
   }
 
@@ -116,16 +131,23 @@ export function createQueueWorker({
       );
   }
 
-  function wake(): void {
-    isWanted = true;
+  function wake(names: readonly string[]): void {
+    wanted = [...new Set([...(wanted ?? []), ...names])];
     current ??= takeWhileWanted().finally(() => {
       current = undefined;
     });
   }
 
+  /** Each time, another queue comes first. */
+  function rotated(names: readonly string[]): readonly string[] {
+    firstQueue += 1;
+    const first = firstQueue % Math.max(1, names.length);
+    return [...names.slice(first), ...names.slice(0, first)];
+  }
+
   return {
-    run() {
-      if (!isStopped) wake();
+    run(queue) {
+      if (!isStopped) wake(queue === undefined ? [...left, ...rotated(queues())] : [queue]);
       return current ?? Promise.resolve();
     },
     async stop() {

@@ -49,6 +49,47 @@ describe('the worker on queues', () => {
     assert.equal(new Set(working.map(({ key }) => key)).size, 32);
   });
 
+  test('looks again only into queues that may have more when some records are done, and gives each of them its turn', async (t) => {
+    const schedules = await createSchedules(['large', 30], ['small', 6]);
+    const searched: string[] = [];
+    const ends: (() => void)[] = [];
+    const handled: string[] = [];
+    const worker = createQueueWorker({
+      schedules: {
+        ...schedules,
+        take(queue, ...more) {
+          searched.push(queue);
+          return schedules.take(queue, ...more);
+        },
+      },
+      queues: () => ['empty', 'large', 'nothing due', 'small'],
+      maxRecords: 4,
+      maxPerQueue: 2,
+      onBug: assert.ifError,
+      async handle({ key, queue, lease }) {
+        handled.push(queue);
+        await new Promise<void>((resolve) => ends.push(resolve));
+        await schedules.reschedule(key, { queue, inMs: undefined, lease: lease() });
+      },
+    });
+    t.after(() => {
+      const stopped = worker.stop();
+      for (const end of ends) end();
+      return stopped;
+    });
+    await worker.run();
+    await until(5_000, 'this instance has enough', () => handled.length === 4);
+    searched.splice(0);
+
+    for (let done = 1; done <= 6; done++) {
+      ends.shift()?.();
+      await until(5_000, 'another record follows', () => handled.length === 4 + done);
+    }
+    assert.deepEqual(new Set(searched), new Set(['large', 'small']));
+    assert.equal(handled.filter((queue) => queue === 'large').length, 5);
+    assert.equal(handled.filter((queue) => queue === 'small').length, 5);
+  });
+
   test('interrupts the work when another instance has taken the record, and when it stops', async (t) => {
     const schedules = await createSchedules(['queue', 1]);
     t.mock.timers.enable({ apis: ['setInterval'] });
