@@ -1,0 +1,96 @@
+/** Writes many subscriptions into a Redis, with the code of the gateway, as if they had been made hours ago. */
+
+import { randomUUID } from 'node:crypto';
+import { createAffinityStore } from '../../src/environments/affinity.ts';
+import { type Subscription, serializeSubscription } from '../../src/notifications/subscription.ts';
+import { queueNames, subscriptionKeyOf } from '../../src/notifications/subscription-store.ts';
+import type { State } from '../../src/state/ports.ts';
+import type { Schedules } from '../../src/state/schedules.ts';
+import { paymentKeyOf } from '../../src/status-cache/cache-key.ts';
+import { observationHash } from '../../src/status-cache/observe-payment.ts';
+
+/** The names are also the identities. */
+const environment = 'sandbox';
+export const tenantName = (tenant: number): string => `tenant-${tenant}`;
+export const tenantCount = 100;
+export const hookUrl = 'https://tpp.example/psd2/payments';
+/** Of all payments. */
+export const status = 'ACSP';
+
+/** The first tenant has nine tenths of the subscriptions; the others have the same number each. */
+export const tenantOf = (number: number): number =>
+  number % 10 === 0 ? 1 + (Math.floor(number / 10) % (tenantCount - 1)) : 0;
+
+export const paymentIdOf = (number: number): string => `p-${tenantOf(number)}-${number}`;
+
+export const keyOf = (number: number): string =>
+  subscriptionKeyOf(tenantName(tenantOf(number)), paymentKeyOf(environment, paymentIdOf(number)));
+
+export const pollQueueOf = (tenant: number): string =>
+  queueNames.poll({ tenant: tenantName(tenant), environment });
+
+const hour = 3_600_000;
+/** So that the longest interval applies. */
+const unchangedForMs = 20 * hour;
+/** Nothing is due while the benchmark runs. */
+export const firstDueMs = 3 * hour;
+
+/** Records that the payments exist, as each initiation does. */
+export async function writePayments(state: State, count: number): Promise<void> {
+  const affinity = createAffinityStore(state, 400 * 24 * hour, () => {});
+  await inChunks(count, async (number) => {
+    const owner = { environment, tenant: tenantName(tenantOf(number)) };
+    await affinity.recordEnvironment(paymentIdOf(number), owner, 'expiring');
+  });
+}
+
+/** @param schedules encrypted */
+export const writeSubscriptions = (schedules: Schedules, count: number): Promise<void> =>
+  inChunks(count, async (number) => {
+    const text = serializeSubscription(subscriptionOf(number));
+    const inMs = firstDueMs + Math.random() * hour;
+    await schedules.write(keyOf(number), 0, text, [{ queue: pollQueueOf(tenantOf(number)), inMs }]);
+  });
+
+/** All are due now, in the order of their numbers. */
+export const makeDue = (schedules: Schedules, count: number): Promise<void> =>
+  inChunks(count, (number) =>
+    schedules.reschedule(keyOf(number), { queue: pollQueueOf(tenantOf(number)), inMs: 0 }),
+  );
+
+function subscriptionOf(number: number): Subscription {
+  const since = Date.now() - unchangedForMs;
+  const paymentId = paymentIdOf(number);
+  const hash = observationHash(paymentKeyOf(environment, paymentId), status);
+  return {
+    v: 1,
+    id: randomUUID(),
+    tenant: tenantName(tenantOf(number)),
+    environment,
+    client: tenantName(tenantOf(number)),
+    paymentService: 'payments',
+    paymentProduct: 'sepa-credit-transfers',
+    paymentId,
+    url: `${hookUrl}/${number}`,
+    content: 'PROCESS',
+    since,
+    until: since + 30 * 24 * hour,
+    headers: [
+      ['Authorization', `Bearer ${randomUUID()}`],
+      ['Consent-ID', randomUUID()],
+      ['Accept', 'application/json'],
+    ],
+    sequence: 2,
+    status: { hash, code: status, finality: 'pending', since },
+  };
+}
+
+/** Enough commands at the same time for full batches. */
+const chunk = 2_000;
+
+async function inChunks(count: number, act: (number: number) => Promise<void>): Promise<void> {
+  for (let first = 0; first < count; first += chunk) {
+    const length = Math.min(chunk, count - first);
+    await Promise.all(Array.from({ length }, (_, index) => act(first + index)));
+  }
+}
