@@ -73,7 +73,7 @@ export function createNotificationHandlers({
 
     async changeNotification({ parameters: { id }, body: { action, reason }, response }) {
       const changed = await subscriptions[action](id);
-      if (!changed) throw new AdminRefusal(404, 'No subscription has this id, or it has no message to send.');
+      if (!changed) throw new AdminRefusal(404, missingText[action]);
       const { client, paymentId, url, message } = changed;
       const details = { reason, client, paymentId, url, webhookId: message?.id };
       const what = action === 'resend' ? 'resend webhook' : 'end subscription';
@@ -82,6 +82,11 @@ export function createNotificationHandlers({
     },
   };
 }
+
+const missingText = {
+  resend: 'No subscription has this id, or it has no message to send.',
+  end: 'No subscription has this id.',
+} as const;
 
 function viewSubscription({ since, until, status, message, failedReads, ...view }: ListedSubscription) {
   return {

@@ -114,9 +114,9 @@ const command = import.meta.filename.endsWith('.ts')
 
 function nextSteps(url: string, adminUrl: string, webhookUrl: string): string {
   const transfers = `${url}/berlingroup/v1/payments/sepa-credit-transfers`;
-  const identification = () => `-H 'X-API-Key: ${demoKey}' -H 'X-Request-ID: ${randomUUID()}'`;
-  const initiation = (indent: string) => `curl -i ${transfers} \\
-${indent}  ${identification()} \\
+  const identification = (indent = '   ') =>
+    `\\\n${indent}  -H 'X-API-Key: ${demoKey}' -H 'X-Request-ID: ${randomUUID()}'`;
+  const initiation = (indent: string) => `curl -i ${transfers} ${identification(indent)} \\
 ${indent}  -H 'PSU-IP-Address: 192.0.2.1' -H 'Content-Type: application/json' \\
 ${indent}  -d '{"instructedAmount":{"currency":"EUR","amount":"123.50"},"debtorAccount":{"iban":"DE40100100103307118608"},
 ${indent}       "creditorName":"Merchant123","creditorAccount":{"iban":"DE02100100109307118603"}}'`;

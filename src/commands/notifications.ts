@@ -92,7 +92,7 @@ function linesOf(subscription: ListedSubscription): readonly string[] {
   return [
     `${id}  ${state}`,
     `  payment ${paymentId} of ${tenant} in ${environment}, ${transactionStatus ?? 'status not yet read'}`,
-    `  sends ${content} of ${client} to ${url} from ${subscription.since} to ${subscription.until}`,
+    `  ${content} for ${client} to ${url}, since ${subscription.since}, until ${subscription.until}`,
     ...(subscription.message ? [`  ${messageText(subscription.message)}`] : []),
     ...(state === 'suspended'
       ? ['  The bank refuses the access token. The TPP must read the status once with a valid one.']

@@ -38,10 +38,10 @@ describe('penstock notifications', () => {
     assert.deepEqual(lines, [
       'sub-1  active',
       '  payment p-1 of merchants in production, ACTC',
-      '  sends PROCESS of shop to https://tpp.example/psd2 from 2026-11-22T03:00:00.000Z to 2026-12-22T03:00:00.000Z',
+      '  PROCESS for shop to https://tpp.example/psd2, since 2026-11-22T03:00:00.000Z, until 2026-12-22T03:00:00.000Z',
       'sub-2  dead',
       '  payment p-1 of merchants in production, ACTC',
-      '  sends PROCESS of shop to https://tpp.example/psd2 from 2026-11-22T03:00:00.000Z to 2026-12-22T03:00:00.000Z',
+      '  PROCESS for shop to https://tpp.example/psd2, since 2026-11-22T03:00:00.000Z, until 2026-12-22T03:00:00.000Z',
       '  message 2, ACCC (final), SCA finalised, webhook-id 0b6a1d0a-6c0c-4f0e-9b4e-0d1f0e0e8a11, since 2026-11-22T04:00:00.000Z, 17 failed attempts, given up at 2026-11-25T04:00:00.000Z: the endpoint fails (5xx)',
     ]);
     assert.deepEqual([data, exitCode], [[subscription, dead], 0]);
