@@ -69,6 +69,7 @@ export function subscribe(dependencies: SubscribeDependencies): Stage<RoutedRequ
     return next(request).then((response) => {
       if (response.status >= 300) return response;
       const wanted = url && isAllowedUrl(url, allowed) ? { url: url.href, content, headers } : undefined;
+      if (!wanted) logReason(dependencies, request, urlReason);
       return wanted
         ? trySubscribe(dependencies, request, response, wanted).then((sent) => withSupport(response, sent))
         : observe(dependencies, request, async () => withSupport(response, undefined));
@@ -153,11 +154,13 @@ async function subscribeTo(
   const paymentId = operation.paymentId ?? (await paymentIdOf(response));
   const headers = pollHeadersOf(requestHeaders);
   const hasCredentials = headerValues(headers, 'authorization').length > 0;
-  if (paymentId === undefined || !canPoll(request, paymentId) || (hasCredentials && !mayStoreCredentials))
-    return undefined;
-  if (sizeOf(headers) > maxHeaderBytes) return undefined;
+  const refuse = (why: string) => logReason(dependencies, request, why);
+  if (paymentId === undefined) return refuse('the response of the bank names no payment');
+  if (!canPoll(request, paymentId)) return refuse(signedReason);
+  if (hasCredentials && !mayStoreCredentials) return refuse(tokenReason);
+  if (sizeOf(headers) > maxHeaderBytes) return refuse(`its credentials exceed ${maxHeaderBytes} bytes`);
   const content = readableContent(dependencies, request, paymentId, preferred);
-  if (!content) return undefined;
+  if (!content) return refuse('the gateway cannot read its authorisations');
   const { tenant, environmentId, key } = ownerOf(dependencies, request, paymentId);
   const started = await startedAuthorisationIn(operation, response);
   const nowMs = Date.now();
@@ -210,6 +213,19 @@ const sizeOf = (headers: HeaderFields) =>
   headers.reduce((sum, [name, value]) => sum + name.length + value.length, 0);
 
 const unsubscribed = 'a payment status is not subscribed';
+const urlReason = 'TPP-Notification-URI is not below one of clients[].notifications.urls';
+const signedReason =
+  'the TPP signs its requests, and environments.NAME.signing is not set: the gateway cannot read the status';
+const tokenReason = 'access tokens are stored only with state.encryptionKeyFile';
+
+/** The TPP only gets `ASPSP-Notification-Support: false`; its operators find the reason by the X-Request-ID. */
+function logReason(
+  { log }: SubscribeDependencies,
+  { requestId, client: { name: client } }: RoutedRequest,
+  why: string,
+): undefined {
+  log('info', unsubscribed, { requestId, client, why });
+}
 
 function logUnsubscribed(
   { log }: SubscribeDependencies,

@@ -57,6 +57,7 @@ const key = subscriptionKeyOf('tenant', 'sandbox payment');
 function createStage(overrides: Partial<SubscribeDependencies> = {}) {
   const { schedules } = createMemoryState();
   const store = createSubscriptionStore(schedules);
+  const reasons: unknown[] = [];
   const stage = subscribe({
     urlsOf: (client) => (client === 'client' ? ['https://tpp.example/payments'] : undefined),
     store,
@@ -68,7 +69,7 @@ function createStage(overrides: Partial<SubscribeDependencies> = {}) {
     isFull: async () => false,
     firstReadMs: () => 1_000,
     keepForMs: 3_600_000,
-    log() {},
+    log: (_level, _message, fields) => void reasons.push(fields?.why),
     ...overrides,
   });
   async function send(request: RoutedRequest, response: PisResponse = created) {
@@ -83,6 +84,7 @@ function createStage(overrides: Partial<SubscribeDependencies> = {}) {
       support: headerValue(answer.headers, 'aspsp-notification-support'),
       content: headerValue(answer.headers, 'aspsp-notification-content'),
       stored: await store.read(key),
+      reasons,
     };
   }
   return { send, schedules };
@@ -121,10 +123,11 @@ describe('the stage that subscribes', () => {
       [['TPP-Notification-URI', 'nonsense']],
       [uri, uri],
     ] as const) {
-      const { answer, support, content, forwarded, stored } = await createStage().send(
+      const { answer, support, content, forwarded, stored, reasons } = await createStage().send(
         requestOf(initiation, ...headers),
       );
       assert.deepEqual([answer.status, answer.body], [201, created.body]);
+      assert.deepEqual(reasons, ['TPP-Notification-URI is not below one of clients[].notifications.urls']);
       assert.deepEqual([support, content, forwarded, stored], ['false', undefined, [], undefined]);
     }
   });
@@ -166,19 +169,27 @@ describe('the stage that subscribes', () => {
     assert.deepEqual(headerValues(answer.headers, 'aspsp-notification-support'), ['true']);
   });
 
-  for (const [why, overrides, response] of [
-    ['a token cannot be stored safely', { mayStoreCredentials: false }, created],
-    ['the gateway cannot read the status', { canPoll: () => false }, created],
+  for (const [why, reason, overrides, response] of [
+    ['a token cannot be stored safely', /state\.encryptionKeyFile/, { mayStoreCredentials: false }, created],
+    ['the gateway cannot read the status', /signing is not set/, { canPoll: () => false }, created],
     [
       'the fields of the reads are longer than those that are stored',
+      /exceed 8192 bytes/,
       { pollHeadersOf: (): HeaderFields => [['Authorization', 'a'.repeat(8_192)]] },
       created,
     ],
-    ['the response names no payment', {}, { ...created, json: {}, body: Buffer.from('{}') }],
+    [
+      'the response names no payment',
+      /names no payment/,
+      {},
+      { ...created, json: {}, body: Buffer.from('{}') },
+    ],
   ] as const)
-    test(`answers false if ${why}`, async () => {
-      const { support, stored } = await createStage(overrides).send(requestOf(initiation, uri), response);
+    test(`answers false if ${why}, and logs it`, async () => {
+      const { send } = createStage(overrides);
+      const { support, stored, reasons } = await send(requestOf(initiation, uri), response);
       assert.deepEqual([support, stored], ['false', undefined]);
+      assert.match(String(reasons), reason);
     });
 
   test('answers false if the subscription cannot be stored, and the payment continues', async () => {
