@@ -130,7 +130,7 @@ async function untilChange(
     // No read after the end, unless a TPP may have received another status: that costs no request to the bank.
     const isRead = !isOver || !(await statuses.isCurrent(paymentKey, listener.known.hash));
     const readAtMs = performance.now();
-    const response = isRead ? await readAgain(dependencies, request, next) : undefined;
+    const response = isRead ? await readAgain(dependencies.budget, request, next) : undefined;
     readingMs += performance.now() - readAtMs;
     if (response && response.status !== 200) return { outcome: 'refused', response, readingMs };
     const current = response && (await statuses.shownBy(request, response));

@@ -6,7 +6,6 @@ import type { State } from '../state/ports.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { createEventRate } from './event-rate.ts';
 import { createOpenListeners, type OpenListeners } from './open-listeners.ts';
-import { createReadPace, type ReadPace } from './pace-reads.ts';
 import { createPollBudget, type PollBudget } from './poll-budget.ts';
 import { createPoller, type Poller } from './poller.ts';
 import { createStatusReads, type ResourceReads, type StatusReads } from './status-reads.ts';
@@ -18,7 +17,6 @@ export interface NotificationServices {
   /** Counts the events of reads that are no requests of a TPP. */
   readonly onReadEvent: (event: RequestEvent, environment: string) => void;
   readonly budget: PollBudget;
-  readonly readPace: ReadPace;
   /** Of this instance, now. */
   readonly figures: () => NotificationFigures;
 }
@@ -86,7 +84,6 @@ export function createNotifications({
     budget,
     poller,
     onReadEvent,
-    readPace: createReadPace(budget),
     figures: () => ({
       waits: openListeners.count('wait'),
       streams: openListeners.count('stream'),

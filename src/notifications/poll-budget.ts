@@ -12,7 +12,8 @@ export interface PollBudget {
    * Waits for a permit.
    *
    * @param isWanted whether the poll is still needed when its turn comes
-   * @returns false if the poll must not be sent: it is not wanted any more, this instance is busy, or the shared state is unavailable
+   * @returns false if the poll must not be sent: it is not wanted any more, this instance is busy (except for `changed`), or the
+   *   shared state is unavailable
    */
   take(poll: DuePoll, isWanted: () => boolean): Promise<boolean>;
   /** Passes a permit that was not used on to the next poll of the environment that waits. */
@@ -28,8 +29,10 @@ export interface DuePoll {
   readonly urgency: Urgency;
 }
 
-/** `listener`: a TPP waits on an open connection. */
-export type Urgency = 'listener' | 'subscription';
+/** `changed`: a TPP waits for a status that has changed; `listener`: a TPP waits on an open connection. The most urgent first. */
+const urgencies = ['changed', 'listener', 'subscription'] as const;
+
+export type Urgency = (typeof urgencies)[number];
 
 interface PollBudgetDependencies {
   readonly buckets: TokenBuckets;
@@ -64,6 +67,9 @@ interface EnvironmentPolls {
   spare: number;
 }
 
+/** Those of which a busy instance sends none. A change is known already, and its listeners ask together. */
+const droppedUrgencies: readonly Urgency[] = ['listener', 'subscription'];
+
 /** The shortest wait for the next permit: timers count whole milliseconds. */
 const minWaitMs = 1;
 
@@ -73,7 +79,7 @@ export function createPollBudget({ buckets, perSecond, isBusy }: PollBudgetDepen
   function pollsOf(environment: string): EnvironmentPolls {
     const known = environments.get(environment);
     if (known) return known;
-    const queues = { listener: createQueue(), subscription: createQueue() };
+    const queues = { changed: createQueue(), listener: createQueue(), subscription: createQueue() };
     const polls = { queues, size: 0, isServing: false, spare: 0 };
     environments.set(environment, polls);
     return polls;
@@ -84,8 +90,9 @@ export function createPollBudget({ buckets, perSecond, isBusy }: PollBudgetDepen
     polls.isServing = true;
     while (polls.size > 0) {
       const isAvailable = await waitForPermit(environment, polls);
-      if (isAvailable && !isBusy()) dequeueWanted(polls)?.resolve(true);
-      else for (let poll = dequeue(polls); poll; poll = dequeue(polls)) poll.resolve(false);
+      if (!isAvailable) drop(polls, urgencies);
+      else if (isBusy()) drop(polls, droppedUrgencies);
+      if (isAvailable) dequeueWanted(polls)?.resolve(true);
     }
     polls.spare = 0;
     polls.isServing = false;
@@ -116,7 +123,7 @@ export function createPollBudget({ buckets, perSecond, isBusy }: PollBudgetDepen
 
   return {
     take({ environment, tenantId, urgency }, isWanted) {
-      if (isBusy()) return Promise.resolve(false);
+      if (isBusy() && droppedUrgencies.includes(urgency)) return Promise.resolve(false);
       const polls = pollsOf(environment);
       const { promise, resolve } = Promise.withResolvers<boolean>();
       enqueue(polls.queues[urgency], tenantId, { isWanted, resolve, unlink: () => false });
@@ -150,8 +157,13 @@ function dequeueWanted(polls: EnvironmentPolls): QueuedPoll | undefined {
   return poll;
 }
 
-function dequeue(polls: EnvironmentPolls): QueuedPoll | undefined {
-  for (const { rotation } of [polls.queues.listener, polls.queues.subscription]) {
+function drop(polls: EnvironmentPolls, dropped: readonly Urgency[]): void {
+  for (let poll = dequeue(polls, dropped); poll; poll = dequeue(polls, dropped)) poll.resolve(false);
+}
+
+function dequeue(polls: EnvironmentPolls, from: readonly Urgency[] = urgencies): QueuedPoll | undefined {
+  for (const urgency of from) {
+    const { rotation } = polls.queues[urgency];
     const tenant = rotation.first();
     const poll = tenant?.polls.first();
     if (!tenant || !poll) continue;

@@ -1,48 +1,31 @@
 /** Reads the status once more for a TPP that has waited, with the fields of its own request. */
 
 import { randomUUID } from 'node:crypto';
+import { setTimeout } from 'node:timers/promises';
 import { withoutFields } from '../pis/headers.ts';
+import { GatewayError } from '../request/errors.ts';
+import { currentTenantId } from '../request/identities.ts';
 import type { PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { RecordEvent } from '../request/request-events.ts';
 import type { Handler } from '../request/stage.ts';
-import type { Statuses } from '../request/statuses.ts';
-import type { ReadPace } from './pace-reads.ts';
+import type { PollBudget } from './poll-budget.ts';
 import { withoutSignature } from './tpp-signature.ts';
-
-export interface ReadAgainDependencies {
-  readonly statuses: Pick<Statuses, 'keyOf' | 'readKeyOf'>;
-  readonly readPace: ReadPace;
-}
 
 /** The part of the deadline that a read may wait for its permit. */
 const waitShare = 0.5;
 
 /**
- * Sends a read as if it had arrived now, with a new X-Request-ID, when the budget of polls allows it. The deadline of the status lane
- * begins again.
+ * Sends a read as if it had arrived now, with a new X-Request-ID. The deadline of the status lane begins again. If the bank must be
+ * asked, that counts as a poll: a change is not followed by a burst of reads, one for each of the credentials that wait.
  *
  * @returns the response; `undefined` if the bank or the gateway fails: a later read may succeed
  */
 export async function readAgain(
-  { statuses, readPace }: ReadAgainDependencies,
+  budget: Pick<PollBudget, 'take'>,
   request: RoutedRequest,
   next: Handler<RoutedRequest>,
 ): Promise<PisResponse | undefined> {
-  const deadlineMs = request.deadlineAtMs - request.arrivedAtMs;
-  const deadlineAtMs = performance.now() + deadlineMs;
-  const headers = withoutFields(withoutSignature(request.headers), messageFields);
-  const key = statuses.readKeyOf({ ...request, headers }) ?? randomUUID();
-  const { tenantId } = statuses.keyOf(request);
-  const due = { environment: request.environment.name, tenantId };
-  const arrivedAtMs = await readPace.take(key, due, deadlineMs * waitShare);
-  if (arrivedAtMs === undefined) return undefined;
-  const requestId = randomUUID();
-  const again = laterRead(request, {
-    requestId,
-    headers: [...headers, ['X-Request-ID', requestId]],
-    arrivedAtMs,
-    deadlineAtMs,
-  });
+  const again = laterRead(request, budget);
   try {
     const response = await next(again);
     return response.status === 429 || response.status >= 500 ? undefined : response;
@@ -56,20 +39,44 @@ export async function readAgain(
 /** Of one message to the bank: the TPP has sent `Date` some time ago. */
 const messageFields: ReadonlySet<string> = new Set(['x-request-id', 'date']);
 
-function laterRead(
-  { operation, client, requestedEnvironment, body, environment, identities, recordEvent }: RoutedRequest,
-  message: Pick<RoutedRequest, 'requestId' | 'headers' | 'arrivedAtMs' | 'deadlineAtMs'>,
-): RoutedRequest {
+function laterRead(request: RoutedRequest, budget: Pick<PollBudget, 'take'>): RoutedRequest {
+  const { operation, client, requestedEnvironment, body, environment, identities, recordEvent } = request;
+  const arrivedAtMs = performance.now();
+  const deadlineMs = request.deadlineAtMs - request.arrivedAtMs;
+  const requestId = randomUUID();
+  const headers = withoutFields(withoutSignature(request.headers), messageFields);
+  const due = {
+    environment: environment.name,
+    tenantId: currentTenantId(request),
+    urgency: 'changed',
+  } as const;
   return {
     operation,
     client,
+    requestId,
     requestedEnvironment,
+    headers: [...headers, ['X-Request-ID', requestId]],
     body,
+    arrivedAtMs,
+    deadlineAtMs: arrivedAtMs + deadlineMs,
     recordEvent: recordEvent && withoutCacheEvents(recordEvent),
     identities,
     environment,
-    ...message,
+    beforeCall: () => takeWithin(deadlineMs * waitShare, (isWanted) => budget.take(due, isWanted)),
   };
+}
+
+/** @throws GatewayError QUEUE_TIMEOUT */
+async function takeWithin(
+  waitMs: number,
+  take: (isWanted: () => boolean) => Promise<boolean>,
+): Promise<void> {
+  const end = new AbortController();
+  const timeout = setTimeout(waitMs, false, { ref: false, signal: end.signal }).catch(() => false);
+  const isGranted = await Promise.race([take(() => !end.signal.aborted), timeout]);
+  end.abort();
+  if (!isGranted)
+    throw new GatewayError('QUEUE_TIMEOUT', 'The polls of the environment use their share of the rate.');
 }
 
 /** The TPP has sent one read, which is counted by the source of its first response. */

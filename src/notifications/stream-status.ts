@@ -20,14 +20,17 @@ import {
   listenToStatus,
 } from './listen-to-status.ts';
 import type { OpenListener, OpenListeners } from './open-listeners.ts';
+import type { PollBudget } from './poll-budget.ts';
 import type { Poller } from './poller.ts';
-import { type ReadAgainDependencies, readAgain } from './read-again.ts';
+import { readAgain } from './read-again.ts';
 import { isCovered } from './tpp-signature.ts';
 import { createWakeUp, type WakeUp } from './wake-up.ts';
 
-export interface StreamDependencies extends ReadAgainDependencies, LaterReadsDependencies {
+export interface StreamDependencies extends LaterReadsDependencies {
   readonly statuses: Statuses;
   readonly poller: Poller;
+  /** The permits of the reads that follow the first one. */
+  readonly budget: Pick<PollBudget, 'take'>;
   readonly openListeners: OpenListeners;
   readonly settings: Pick<NotificationSettings, 'maxWaiting'>;
   readonly metrics: Pick<Metrics, 'increment'>;
@@ -186,7 +189,7 @@ async function sendChanges(
       const reason = await wakeUp.next();
       if (reason === 'disconnected') return reason;
       if (reason !== 'changed') return 'drained';
-      const response = await readAgain(dependencies, request, next);
+      const response = await readAgain(dependencies.budget, request, next);
       if (!response) continue; // the poller notifies again
       if (response.status !== 200) return 'refused';
       const current = await statuses.shownBy(request, response);

@@ -127,6 +127,11 @@ export interface PisRequest {
   environment?: Environment | undefined;
   /** Set by stage 4: the cached status, if its read was started there. Only stage 5 can use it. */
   prefetched?: object | undefined;
+  /**
+   * Only for reads of the gateway itself: awaited before the bank is asked, and not if another response can be used. Rejects with a
+   * GatewayError if the bank must not be asked.
+   */
+  readonly beforeCall?: (() => Promise<void>) | undefined;
   /** Set by stage 5. Called when the request is written to a connection of the bank, and again if it is sent once more. */
   onSent?: (() => void) | undefined;
 }

@@ -55,8 +55,6 @@ export interface Statuses {
   /** How a read with these fields uses the cache. */
   cacheUseOf(headers: HeaderFields): ListenerCacheUse;
   keyOf(request: RoutedRequest): PaymentOfTenant;
-  /** Equal for reads that may get the same response. `undefined` if that is not known yet. */
-  readKeyOf(request: RoutedRequest): string | undefined;
   /** @param response a successful one to this status read */
   shownBy(request: RoutedRequest, response: PisResponse): Promise<ShownStatus>;
   /** `undefined` if the shared state is unavailable. */

@@ -116,7 +116,7 @@ export function createStatusCache(
 
   return {
     enabled: settings.enabled,
-    statuses: createStatuses(settings.enabled, cacheKeys, store, invalidation),
+    statuses: createStatuses(settings.enabled, store, invalidation),
     readStatus: createStatusReader({
       cacheKeys,
       store,
@@ -297,8 +297,8 @@ function createStatusReader(dependencies: StatusReaderDependencies): Stage<Route
       const lead = () =>
         reason === 'miss' && before && readMs <= maxReadMs
           ? fetchAcrossInstances(fetch, before)
-          : fetchStatus(fetch, before);
-      const name = `${key.paymentKey} ${key.variant} ${reason}`;
+          : fetchWhenPermitted(fetch, before);
+      const name = `${key.paymentKey} ${key.variant} ${reason}${flightSuffix(request)}`;
       const { joined, result } = singleFlight.run(name, request.deadlineAtMs, lead);
       const landed = await result;
       if (!joined) return respond(request, landed);
@@ -312,27 +312,47 @@ function createStatusReader(dependencies: StatusReaderDependencies): Stage<Route
     const { request, key } = fetch;
     const { paymentKey, variant } = key;
     let payment: StoredPayment | undefined = before;
-    prefetchPermit(request, request.environment.name); // shares the round trip of the lease
-    return singleFlight.runAcrossInstances<CacheResult>(paymentKey, `${variant}:${before.generation}`, {
+    if (!request.beforeCall) prefetchPermit(request, request.environment.name); // shares the round trip of the lease
+    const name = `${variant}:${before.generation}${flightSuffix(request)}`;
+    return singleFlight.runAcrossInstances<CacheResult>(paymentKey, name, {
       async lookup() {
         const asOfMs = performance.now();
         payment = await store.tryRead(paymentKey);
-        const cached = payment && freshResponse(payment, key, noLimits);
-        if (!cached) return undefined;
-        const response = toPisResponse(cached, request.environment.name);
-        return { response, cached, verdict: 'shared', shareable: true, asOfMs };
+        return payment && storedResult(fetch, payment, asOfMs);
       },
-      fetch: () => fetchStatus(fetch, payment),
+      fetch: () => fetchWhenPermitted(fetch, payment),
       onWait: () => request.permit?.release(),
       waitUntilMs: request.deadlineAtMs - minCallMs,
     });
+  }
+
+  /** A response that somebody else has stored since the read began. */
+  function storedResult({ request, key }: StatusFetch, payment: StoredPayment, asOfMs: number) {
+    const cached = freshResponse(payment, key, noLimits);
+    if (!cached) return undefined;
+    const response = toPisResponse(cached, request.environment.name);
+    return { response, cached, verdict: 'shared', shareable: true, asOfMs } as const;
+  }
+
+  /** A read of the gateway itself may wait for a permit first. Then the payment may have changed. */
+  async function fetchWhenPermitted(
+    fetch: StatusFetch,
+    before: StoredPayment | undefined,
+  ): Promise<CacheResult> {
+    const { beforeCall } = fetch.request;
+    if (!beforeCall) return fetchStatus(fetch, before);
+    await beforeCall();
+    const asOfMs = performance.now();
+    const payment = await store.tryRead(fetch.key.paymentKey);
+    const stored = fetch.reason === 'miss' && payment && storedResult(fetch, payment, asOfMs);
+    return stored || fetchStatus(fetch, payment);
   }
 
   async function bypass(
     read: Pick<StatusFetch, 'request' | 'next' | 'key'>,
     payment: StoredPayment | undefined,
   ): Promise<PisResponse> {
-    return respond(read.request, await fetchStatus({ ...read, reason: 'bypass' }, payment));
+    return respond(read.request, await fetchWhenPermitted({ ...read, reason: 'bypass' }, payment));
   }
 
   /** Without the secret there is no cache key: the response cannot be compared with the cached ones, which may be older. */
@@ -360,6 +380,9 @@ function createStatusReader(dependencies: StatusReaderDependencies): Stage<Route
 
   return readStatus;
 }
+
+/** A read of a TPP never waits for one that waits for its permit. */
+const flightSuffix = ({ beforeCall }: RoutedRequest) => (beforeCall ? ' later' : '');
 
 /** For a poll, which refreshes the cache if the response in it is older. */
 const limitedUse = (maxAgeMs: number): CacheUse => ({ mode: 'limited', limits: { maxAgeMs, minFreshMs: 0 } });

@@ -5,14 +5,13 @@ import type { PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { RecordedStatus, Statuses } from '../request/statuses.ts';
 import { cacheUseOf } from './cache-control.ts';
 import { cacheFieldsIn } from './cache-fields.ts';
-import { type CacheKeys, paymentKeyIn } from './cache-key.ts';
+import { paymentKeyIn } from './cache-key.ts';
 import type { CacheStore, Invalidation, StoredPayment } from './cache-store.ts';
 import { shownStatus } from './fetch-status.ts';
 import { decodedBodyOf } from './observe-payment.ts';
 
 export function createStatuses(
   enabled: boolean,
-  cacheKeys: Pick<CacheKeys, 'of'>,
   store: Pick<CacheStore, 'tryRead'>,
   invalidation: Pick<Invalidation, 'isPending'>,
 ): Statuses {
@@ -25,10 +24,6 @@ export function createStatuses(
       return { isBypassed: fields.bypasses, mayWait, mayStream: mayWait || mode === 'refresh' };
     },
     keyOf: (request) => ({ tenantId: currentTenantId(request), paymentKey: paymentKeyIn(request) }),
-    readKeyOf(request) {
-      const key = cacheKeys.of(request, cacheFieldsIn(request.headers));
-      return key && `${key.paymentKey} ${key.variant}`;
-    },
     async shownBy(request: RoutedRequest, response: PisResponse) {
       return shownStatus(request, paymentKeyIn(request), response, await decodedBodyOf(response));
     },

@@ -49,7 +49,7 @@ export const metricsTable = {
   },
   penstock_polls_total: {
     kind: 'counter',
-    help: 'Status reads of the gateway itself, for those that wait for a change, by outcome: changed, unchanged, refused by the bank, failed, or dropped because the gateway is overloaded or the shared state is unavailable.',
+    help: 'Status reads of the gateway itself, for waiting reads, event streams and webhooks, by outcome: changed, unchanged, refused by the bank, failed, or dropped because the gateway is overloaded or the shared state is unavailable.',
     labels: ['environment', 'outcome'],
   },
   penstock_polls_overdue: {

@@ -46,6 +46,7 @@ function start(
   const events: RequestEvent[] = [];
   const openListeners = createOpenListeners(10);
   const permits: string[] = [];
+  let arePermitsGranted = true;
   let isCurrent = true;
   let listener: StatusListener | undefined;
   const stage = awaitStatus({
@@ -56,7 +57,6 @@ function start(
         return { isBypassed, mayWait: !isBypassed, mayStream: !isBypassed };
       },
       keyOf: () => ({ tenantId: 'shop', paymentKey: 'status:payment' }),
-      readKeyOf: () => 'status:payment variant',
       async shownBy(_, { body }) {
         const text = String(body);
         return { hash: text, code: text === maintenance ? undefined : text, finality: 'pending' };
@@ -75,16 +75,17 @@ function start(
     openListeners,
     settings: { maxWait: 55_000, maxWaiting },
     signs: () => signs,
-    readPace: {
-      async take(key) {
-        permits.push(key);
-        return performance.now();
+    budget: {
+      async take({ urgency }) {
+        permits.push(urgency);
+        return arePermitsGranted;
       },
     },
     metrics: { increment() {} },
     onReadEvent() {},
   });
   const next = async (request: RoutedRequest): Promise<PisResponse> => {
+    await request.beforeCall?.();
     reads.push(request);
     if (bank.error) throw bank.error;
     const { status, code, headers, servedFrom } = bank;
@@ -115,6 +116,12 @@ function start(
     request,
     settle,
     response: stage(request, next),
+    refusePermits() {
+      arePermitsGranted = false;
+    },
+    grantPermits() {
+      arePermitsGranted = true;
+    },
     outdate() {
       isCurrent = false;
     },
@@ -256,14 +263,19 @@ describe('a read that waits', () => {
     assert.equal(reads.length, 0);
   });
 
-  test('takes a permit of the polls for each further read, with the key of its response', async (t) => {
-    const { bank, permits, response, notify, settle } = start(t);
+  test('takes a permit of the polls if a further read must ask the bank, and continues without one', async (t) => {
+    const { bank, reads, permits, response, notify, settle, refusePermits, grantPermits } = start(t);
     await settle();
     assert.deepEqual(permits, []);
     bank.code = 'ACSC';
+    refusePermits();
     notify();
-    await response;
-    assert.deepEqual(permits, ['status:payment variant']);
+    await settle();
+    assert.equal(reads.length, 1);
+    grantPermits();
+    notify();
+    assert.equal(String((await response).body), 'ACSC');
+    assert.deepEqual(permits, ['changed', 'changed']);
   });
 
   const signature: HeaderFields = [

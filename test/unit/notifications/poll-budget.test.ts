@@ -87,6 +87,18 @@ describe('the budget of polls', () => {
     assert.deepEqual([granted, refused], [['wanted'], ['unwanted']]);
   });
 
+  test('grants permits for a changed status first, also while the gateway is overloaded', async () => {
+    const { poll, grant, granted, refused, overload } = startBudget();
+    poll('listener', 'shop');
+    poll('changed', 'shop', 'changed');
+    await grant(1);
+    assert.deepEqual(granted, ['changed']);
+    overload(true);
+    poll('another change', 'shop', 'changed');
+    await grant(1);
+    assert.deepEqual([granted, refused], [['changed', 'another change'], ['listener']]);
+  });
+
   test('passes a permit that is given back on to the next poll, and keeps none', async () => {
     const { budget, poll, grant, granted } = startBudget();
     poll('first', 'shop');

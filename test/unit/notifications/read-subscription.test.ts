@@ -63,7 +63,6 @@ function start(t: TestContext, overrides: Partial<Subscription> = {}) {
       enabled: true,
       cacheUseOf: never,
       keyOf: never,
-      readKeyOf: never,
       shownBy: never,
       isCurrent: never,
       recorded: async () => recorded,
