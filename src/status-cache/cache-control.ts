@@ -30,6 +30,22 @@ export const noLimits: CacheLimits = { maxAgeMs: Number.POSITIVE_INFINITY, minFr
 
 const defaultUse: CacheUse = { mode: 'default', limits: noLimits };
 
+/** For a poll, which refreshes the cache if the response in it is older. */
+export const limitedUse = (maxAgeMs: number): CacheUse => ({
+  mode: 'limited',
+  limits: { maxAgeMs, minFreshMs: 0 },
+});
+
+/** Whether a fresh response within the limits answers the request. */
+export const isCacheAllowed: Readonly<Record<CacheMode, boolean>> = {
+  default: true,
+  limited: true,
+  'only-if-cached': true,
+  refresh: false,
+  bypass: false,
+  unsatisfiable: false,
+};
+
 /** RFC 9111 section 5.2.1. Arguments that are not numbers are ignored, and so is `max-stale`. */
 export function cacheUseOf(
   { headers }: Pick<PisRequest, 'headers'>,

@@ -22,6 +22,8 @@ import {
   type Clock,
   cacheUseOf,
   createMonotonicClock,
+  isCacheAllowed,
+  limitedUse,
   noLimits,
 } from './cache-control.ts';
 import { type CacheFields, cacheFieldsIn } from './cache-fields.ts';
@@ -383,19 +385,6 @@ function createStatusReader(dependencies: StatusReaderDependencies): Stage<Route
 
 /** A read of a TPP never waits for one that waits for its permit. */
 const flightSuffix = ({ beforeCall }: RoutedRequest) => (beforeCall ? ' later' : '');
-
-/** For a poll, which refreshes the cache if the response in it is older. */
-const limitedUse = (maxAgeMs: number): CacheUse => ({ mode: 'limited', limits: { maxAgeMs, minFreshMs: 0 } });
-
-/** Whether a fresh response within the limits answers the request. */
-const isCacheAllowed: Readonly<Record<CacheMode, boolean>> = {
-  default: true,
-  limited: true,
-  'only-if-cached': true,
-  refresh: false,
-  bypass: false,
-  unsatisfiable: false,
-};
 
 /** The result for a read that joined the flight; a cached response is a hit for every read. */
 function asShared(result: CacheResult): CacheResult {
