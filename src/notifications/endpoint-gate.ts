@@ -27,18 +27,29 @@ const failuresUntilFailing = 3;
 const maxExpectedMs = 250;
 /** Until a message that waits nevertheless goes back. Milliseconds. */
 const maxWaitMs = 1_000;
+/** With those that are being sent, half of what one tenant may occupy: the rest remains for its other endpoints. */
+const maxWaiting = 24;
 /** Between two looks at a message of a busy endpoint. Milliseconds. */
 const minBusyMs = 1_000;
 const maxBusyMs = 300_000;
 /** The duration of an attempt until one has ended, and the weight of each new one in the average. Milliseconds. */
 const firstAverageMs = 100;
 const averageWeight = 0.3;
+/** How many attempts of a busy endpoint are counted to measure the pace, and for how long at most. Milliseconds. */
+const countedAttempts = 128;
+const maxCountingMs = 10_000;
+/** Messages are expected to go out sooner than measured, so that the endpoint does not wait for them. */
+const optimism = 0.5;
 
 interface Endpoint {
   sending: number;
   failures: number;
   /** Of the attempts. Milliseconds. */
   averageMs: number;
+  /** From one attempt to the next while messages went back: longer than the attempts explain if this instance is busy. Milliseconds. */
+  paceMs: number;
+  /** The attempts that have ended since messages went back. */
+  counted: { readonly sinceMs: number; count: number } | undefined;
   /** The turn of the last message that went back. Each one gets a later turn, so that a long queue is not searched again and again. */
   turnAtMs: number;
   readonly waiting: LinkedList<(admission: Admission) => void>;
@@ -61,9 +72,19 @@ export function createEndpointGate(now: () => number): EndpointGate {
         endpoint.sending -= 1;
         endpoint.failures = succeeded ? 0 : endpoint.failures + 1;
         endpoint.averageMs += averageWeight * (now() - startedAtMs - endpoint.averageMs);
+        countAttempt(endpoint);
         admitWaiting(endpoint);
       },
     };
+  }
+
+  function countAttempt(endpoint: Endpoint): void {
+    const { counted } = endpoint;
+    if (!counted) return;
+    counted.count += 1;
+    if (counted.count < countedAttempts) return;
+    endpoint.paceMs = (optimism * (now() - counted.sinceMs)) / counted.count;
+    endpoint.counted = undefined;
   }
 
   function admitWaiting(endpoint: Endpoint): void {
@@ -75,6 +96,8 @@ export function createEndpointGate(now: () => number): EndpointGate {
   }
 
   function goBack(endpoint: Endpoint): Admission {
+    const sinceMs = endpoint.counted?.sinceMs ?? Number.NEGATIVE_INFINITY;
+    if (now() - sinceMs > maxCountingMs) endpoint.counted = { sinceMs: now(), count: 0 };
     endpoint.turnAtMs = Math.max(endpoint.turnAtMs, now()) + timePerMessage(endpoint);
     return { kind: 'busy', inMs: Math.min(maxBusyMs, Math.max(minBusyMs, endpoint.turnAtMs - now())) };
   }
@@ -101,7 +124,8 @@ export function createEndpointGate(now: () => number): EndpointGate {
       if (hasRoom(endpoint)) return send(endpoint);
       if (isFailing(endpoint)) return { kind: 'failing' };
       const expectedMs = (endpoint.waiting.size() + 1) * timePerMessage(endpoint);
-      return expectedMs > maxExpectedMs || signal.aborted ? goBack(endpoint) : wait(endpoint, signal);
+      const goesBack = expectedMs > maxExpectedMs || endpoint.waiting.size() >= maxWaiting || signal.aborted;
+      return goesBack ? goBack(endpoint) : wait(endpoint, signal);
     },
   };
 }
@@ -110,6 +134,8 @@ const createEndpoint = (): Endpoint => ({
   sending: 0,
   failures: 0,
   averageMs: firstAverageMs,
+  paceMs: 0,
+  counted: undefined,
   turnAtMs: 0,
   waiting: createLinkedList(),
 });
@@ -118,5 +144,5 @@ const isFailing = ({ failures }: Endpoint) => failures >= failuresUntilFailing;
 
 const hasRoom = (endpoint: Endpoint) => endpoint.sending < (isFailing(endpoint) ? 1 : maxConcurrent);
 
-/** At the present pace. Milliseconds. */
-const timePerMessage = ({ averageMs }: Endpoint) => averageMs / maxConcurrent;
+/** Milliseconds. */
+const timePerMessage = ({ averageMs, paceMs }: Endpoint) => Math.max(paceMs, averageMs / maxConcurrent);

@@ -47,6 +47,28 @@ describe('the gate of an endpoint', () => {
     assert.ok(turns.filter((inMs) => inMs <= 10_000).length < 20, 'as many as it accepts in that time');
   });
 
+  test('lets few messages of a fast endpoint wait, and sends the others back at the pace that it measures', async () => {
+    const { enter, end, gate, leaves, clock } = setUp();
+    for (let index = 0; index < 8; index++) await enter();
+    end(8, true);
+    for (let index = 0; index < 8; index++) await enter();
+    const waiting = Array.from({ length: 24 }, () => enter());
+    const sendBack = async () => {
+      const admission = await gate.enter('endpoint', never);
+      return admission.kind === 'busy' ? admission.inMs : assert.fail(admission.kind);
+    };
+    assert.equal(await sendBack(), 1_000);
+    for (let index = 0; index < 128; index++) {
+      clock.nowMs += 10;
+      leaves.shift()?.(true);
+      assert.equal((await waiting.shift())?.kind, 'send');
+      waiting.push(enter());
+    }
+    let inMs = 0;
+    for (let index = 0; index < 1_000; index++) inMs = await sendBack();
+    assert.ok(inMs >= 5_000 && inMs <= 10_000, `a thousand messages at 10 ms each: ${inMs}`);
+  });
+
   test('sends a message back that waits too long, and all of them when the instance stops', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] });
     const { enter } = setUp();
