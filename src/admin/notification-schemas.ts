@@ -18,7 +18,7 @@ export const notification = z.object({
   paymentService: z.string(),
   paymentProduct: z.string(),
   paymentId: z.string(),
-  url: z.string(),
+  url: z.string().describe('Without the values of its query, which may be secret.'),
   content: z.enum(notificationContents),
   since: dateTime,
   until: dateTime.describe('When the subscription ends, whatever the status.'),

@@ -1,5 +1,6 @@
 /** What operators see of subscriptions and their messages, and what they can do with them. */
 
+import { secretMask } from '../config/redact.ts';
 import type { Schedules } from '../state/schedules.ts';
 import type { CountSubscriptions, NamedIdentity } from './count-subscriptions.ts';
 import { parseSubscription, type Subscription, withResend } from './subscription.ts';
@@ -65,6 +66,9 @@ interface ManageDependencies {
 const maxListed = 200;
 const maxListedInAll = 1_000;
 
+/** TPPs may have put a token into the query. */
+const withMaskedQuery = (url: string) => url.replace(/\?.*/, `?${secretMask}`);
+
 export function createManageSubscriptions({
   schedules,
   store,
@@ -84,6 +88,7 @@ export function createManageSubscriptions({
       id: idOf(key),
       tenant: nameOf(tenants(), shown.tenant),
       environment: nameOf(environments(), shown.environment),
+      url: withMaskedQuery(shown.url),
       state: stateOf(subscription),
     };
   }

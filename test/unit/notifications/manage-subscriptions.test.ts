@@ -32,6 +32,14 @@ describe('the subscriptions that operators see', () => {
     assert.ok(!JSON.stringify(listed).includes('token'));
   });
 
+  test('show no value of the query of their URL', async () => {
+    const { manage } = await storeSubscriptions({
+      paymentId: '1',
+      url: 'https://tpp.example/hooks?token=secret',
+    });
+    assert.equal((await manage.list({}))[0]?.url, 'https://tpp.example/hooks?***');
+  });
+
   test('are selected by tenant, payment and state', async () => {
     const { manage } = await storeSubscriptions(...stored);
     const paymentsOf = async (filter: Parameters<typeof manage.list>[0]) =>
