@@ -7,7 +7,7 @@ import {
   request as requestHttp,
 } from 'node:http';
 import { request as requestHttps } from 'node:https';
-import { isIP, type LookupFunction } from 'node:net';
+import { isIP, type LookupFunction, type Socket } from 'node:net';
 import {
   type IsAllowedPrivate,
   type ResolveName,
@@ -45,9 +45,10 @@ export interface WebhookClientOptions {
   readonly ca?: string | undefined;
 }
 
-/** How much of a response is read, and for how long, so that its connection ends cleanly. */
-const maxResponseBytes = 16 * 1024;
-const maxResponseMs = 1_000;
+/** How much is read from an endpoint: interim responses and empty lines could go on until the time limit. */
+const maxReceivedBytes = 48 * 1024;
+/** How long a body is read after its head, so that its connection ends cleanly. Milliseconds. */
+const maxBodyMs = 1_000;
 
 /**
  * Connects only to addresses that were checked, and to a new connection for each attempt, which is closed before the attempt ends.
@@ -116,6 +117,7 @@ function send(url: URL, { headers, addresses, ca, signal }: SendOptions, body: B
         : requestHttp(url, options);
     let status: number | undefined;
     request
+      .on('socket', (socket) => limitReceived(request, socket))
       .on('response', (response) => {
         status = response.statusCode;
         discard(request, response);
@@ -145,15 +147,20 @@ const lookupOf =
     else callback(null, first.address, first.family);
   };
 
-function discard(request: ClientRequest, response: IncomingMessage): void {
+function limitReceived(request: ClientRequest, socket: Socket): void {
   let bytes = 0;
-  const timer = setTimeout(() => request.destroy(), maxResponseMs);
+  socket.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > maxReceivedBytes)
+      request.destroy(new UnusableEndpoint('the response of the endpoint is too long'));
+  });
+}
+
+function discard(request: ClientRequest, response: IncomingMessage): void {
+  const timer = setTimeout(() => request.destroy(), maxBodyMs);
   request.on('close', () => clearTimeout(timer));
   response.on('error', () => {}); // the status has arrived
-  response.on('data', (chunk: Buffer) => {
-    bytes += chunk.length;
-    if (bytes > maxResponseBytes) request.destroy();
-  });
+  response.resume();
 }
 
 function resultOf(status: number): AttemptResult {

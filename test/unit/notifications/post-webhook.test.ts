@@ -227,6 +227,17 @@ describe('the client for webhooks', () => {
       await until(5_000, 'the connection is closed', () => server.open() === 0);
     });
 
+  for (const [what, text] of [
+    ['interim responses', 'HTTP/1.1 103 Early Hints\r\nlink: a\r\n\r\n'],
+    ['empty lines', '\r\n'],
+  ] as const)
+    test(`ends the attempt if the endpoint sends ${what} only`, async (t) => {
+      const server = await startRawServer(t, text.repeat(100_000));
+      const result = await post(server.url, {}, body, never);
+      assert.deepEqual(result, { kind: 'failed', why: 'the response of the endpoint is too long' });
+      await until(5_000, 'the connection is closed', () => server.open() === 0);
+    });
+
   test('checks certificates although the environment switches that off', async (t) => {
     const stranger = createAuthority(t, 'stranger').issue('tpp', {
       extensions: 'subjectAltName = DNS:tpp.example',
