@@ -47,7 +47,11 @@ export function createSettings() {
         ...Object.entries(facts).map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value))),
       );
       const options = environments.map(({ name }) => h('option', { value: name }, name));
-      byId('purge-environment').replaceChildren(h('option', { value: '' }, 'all'), ...options);
+      const choice = byId('purge-environment');
+      const chosen = choice.value;
+      choice.replaceChildren(h('option', { value: '' }, 'all'), ...options);
+      // The environments may change between the choice of the operator and the purge.
+      choice.value = environments.some(({ name }) => name === chosen) ? chosen : '';
     },
   };
 }
