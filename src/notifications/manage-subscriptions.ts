@@ -41,7 +41,7 @@ export interface ManageSubscriptions {
   /** The names of the clients that may have webhooks. */
   clients(): readonly string[];
   /** Makes the message of a subscription due now; a dead letter is sent again under its id. @returns undefined if there is none */
-  resend(id: string): Promise<Subscription | undefined>;
+  resend(id: string): Promise<ListedSubscription | undefined>;
   /**
    * Sends the dead letters again, of one tenant or of all.
    *
@@ -49,7 +49,7 @@ export interface ManageSubscriptions {
    */
   resendDead(tenant?: string): AsyncIterable<number>;
   /** Ends a subscription; its message is not sent any more. @returns the subscription, undefined if there is none */
-  end(id: string): Promise<Subscription | undefined>;
+  end(id: string): Promise<ListedSubscription | undefined>;
 }
 
 interface ManageDependencies {
@@ -170,7 +170,11 @@ export function createManageSubscriptions({
     },
     count,
     clients,
-    resend: (id) => resend(keyOf(id)),
+    async resend(id) {
+      const key = keyOf(id);
+      const resent = await resend(key);
+      return resent && view(key, resent);
+    },
     async *resendDead(tenant) {
       for (const { id } of tenantsNamed(tenant)) {
         const queue = queueNames.dead(id);
@@ -178,12 +182,13 @@ export function createManageSubscriptions({
       }
     },
     async end(id) {
+      const key = keyOf(id);
       let ended: Subscription | undefined;
-      await store.change(keyOf(id), (current) => {
+      await store.change(key, (current) => {
         ended = current;
         return current && { subscription: undefined, due: removedFromQueues(current) };
       });
-      return ended;
+      return ended && view(key, ended);
     },
   };
 }

@@ -68,6 +68,30 @@ describe('the admin API for webhooks', () => {
     );
   });
 
+  test('records what was sent again or ended, without the values of the query of its URL', async () => {
+    const { manage } = await storeSubscriptions({
+      paymentId: 'dead',
+      message: dead,
+      url: 'https://tpp.example/hooks?token=secret',
+    });
+    const { get, post } = await startWith(manage);
+    const [{ id }] = (await get('/notifications').expect(200)).body;
+    await post(`/notifications/${id}`, { action: 'resend', reason }).expect(204);
+    await post(`/notifications/${id}`, { action: 'end', reason }).expect(204);
+    const { error } = (await post(`/notifications/${id}`, { action: 'end', reason }).expect(404)).body;
+    assert.equal(error, 'No subscription has this id.');
+    const { body: records } = await get('/audit').expect(200);
+    const url = 'https://tpp.example/hooks?***';
+    const details = { reason, client: 'client', paymentId: 'dead', url, webhookId: 'message' };
+    assert.deepEqual(
+      records.map((record: Record<string, unknown>) => [record.action, record.details]),
+      [
+        ['end subscription', details],
+        ['resend webhook', details],
+      ],
+    );
+  });
+
   test('records how many were sent again before the shared state became unavailable', async () => {
     const { get, post } = await startWith({
       async *resendDead() {
