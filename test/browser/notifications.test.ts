@@ -46,7 +46,7 @@ describe('the section of the console about notifications', { skip: skipWithoutCh
     const shown = await panel.locator('#notification-figures').innerText();
     assert.match(
       shown.replaceAll(/\s+/g, ' '),
-      /Waiting reads 312 Streams 24 Polls\/s 3\.4 of at most 10 Polls overdue 2 Subscriptions 6 Undelivered 1 Dead letters 3/,
+      /Waiting reads 312 Streams 24 Polls\/s 3\.4 of at most 10 Polls overdue 2 Active subscriptions 6 Undelivered 1 Dead letters 3/,
     );
     assert.deepEqual(await axeViolations(page, '#notifications'), []);
 

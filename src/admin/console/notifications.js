@@ -119,7 +119,7 @@ const figureTexts = {
   streams: 'Streams',
   polls: 'Polls/s',
   overdue: 'Polls overdue',
-  subscriptions: 'Subscriptions',
+  subscriptions: 'Active subscriptions',
   undelivered: 'Undelivered',
   dead: 'Dead letters',
 };
