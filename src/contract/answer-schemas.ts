@@ -1,0 +1,223 @@
+/** JSON Schemas of the bodies that a bank answers, by operation and status. */
+
+import { transactionStatuses } from '../pis/transaction-status.ts';
+import {
+  arrayOf,
+  date,
+  dateAndTime,
+  flag,
+  noRhythm,
+  object,
+  ref,
+  requiredText,
+  rhythm,
+  text,
+  transfer,
+} from './field-schemas.ts';
+import {
+  type Absence,
+  absent,
+  byVersion,
+  requiredSince11,
+  type Schema,
+  since11,
+} from './standard-versions.ts';
+
+const notReturned: Absence = { rule: 'not-in-version', level: 'notable', effect: 'not-returned' };
+
+const transactionStatus: Schema = { type: 'string', enum: [...transactionStatuses] };
+const psuMessage = text(500);
+/** Relative or absolute, to be decided by the bank. */
+const link = object({ href: { type: 'string', pattern: '^[^\\s<>"{}|\\\\^`]+$' } }, ['href']);
+const tppMessages = arrayOf(ref('tppMessage'));
+/** The name in some files, such as those of 1.3.9. */
+const tppMessage = absent('singular-name', 'usual', 'client-may-fail');
+
+/** The steps of SCA, in answers to initiations, cancellations and authorisations. */
+const scaSteps: Schema = {
+  scaMethods: arrayOf(ref('scaMethod')),
+  chosenScaMethod: ref('scaMethod'),
+  challengeData: object({
+    image: text(),
+    data: arrayOf(text()),
+    imageLink: text(),
+    otpMaxLength: { type: 'integer' },
+    otpFormat: { type: 'string', enum: ['characters', 'integer'] },
+    additionalInformation: text(),
+  }),
+};
+
+const scaLinks = [
+  ...['scaRedirect', 'scaOAuth', 'confirmation', 'self', 'status', 'scaStatus', 'startAuthorisation'],
+  'startAuthorisationWithPsuIdentification',
+  'startAuthorisationWithPsuAuthentication',
+  'startAuthorisationWithEncryptedPsuAuthentication',
+  'startAuthorisationWithAuthenticationMethodSelection',
+  'startAuthorisationWithTransactionAuthorisation',
+  'startAuthorisationWithProprietaryData',
+  ...['updatePsuIdentification', 'updateProprietaryData', 'updatePsuAuthentication'],
+  ...['updateEncryptedPsuAuthentication', 'updateAdditionalPsuAuthentication'],
+  ...['updateAdditionalEncryptedPsuAuthentication', 'selectAuthenticationMethod', 'authoriseTransaction'],
+];
+
+const initiated = ['debtorAccount', 'instructedAmount', 'creditorAccount', 'creditorName'];
+
+/** What the bank adds to a payment that it returns. */
+const state: Schema = { transactionStatus, tppMessages: since11(tppMessages, notReturned), tppMessage };
+
+export const answerDefinitions = {
+  link,
+  links: {
+    type: 'object',
+    properties: {
+      ...Object.fromEntries(scaLinks.map((name) => [name, ref('link')])),
+      // The name in the examples of 1.3.6.
+      startAuthenticationWithPsuAuthentication: byVersion(ref('link'), {
+        absent: { rule: 'not-in-version', level: 'notable', effect: 'client-may-fail' },
+      }),
+    },
+    additionalProperties: ref('link'),
+  },
+  scaStatus: {
+    type: 'string',
+    enum: [
+      ...['received', 'psuIdentified', 'psuAuthenticated', 'scaMethodSelected', 'started'],
+      ...['unconfirmed', 'finalised', 'failed', 'exempted'],
+    ],
+  },
+  // Closed lists of types and codes are in one copy of 1.3.6 only: a client must expect any.
+  scaMethod: object(
+    {
+      authenticationType: requiredText(),
+      authenticationVersion: text(),
+      authenticationMethodId: requiredText(35),
+      name: text(),
+      explanation: text(),
+    },
+    ['authenticationType', 'authenticationMethodId'],
+  ),
+  tppMessage: object(
+    {
+      category: { type: 'string', enum: ['ERROR', 'WARNING'] },
+      code: byVersion(
+        {
+          ...requiredText(),
+          remark: { ...notReturned, matches: '^BENEFICIARY_WHITELISTING_REQUIRED$' },
+        },
+        requiredText(),
+      ),
+      path: text(),
+      text: text(500),
+    },
+    ['category', 'code'],
+  ),
+
+  paymentInitiated: object(
+    {
+      transactionStatus,
+      paymentId: requiredText(),
+      transactionFees: ref('amount'),
+      currencyConversionFee: ref('amount'),
+      estimatedTotalAmount: ref('amount'),
+      estimatedInterbankSettlementAmount: ref('amount'),
+      transactionFeeIndicator: flag,
+      ...scaSteps,
+      scaStatus: since11(ref('scaStatus'), notReturned),
+      psuMessage,
+      tppMessages,
+      tppMessage,
+      _links: ref('links'),
+    },
+    ['transactionStatus', 'paymentId', '_links'],
+  ),
+  paymentStatus: object(
+    {
+      transactionStatus,
+      fundsAvailable: flag,
+      psuMessage,
+      scaStatus: absent('not-in-standard', 'usual', 'none'), // in the published extended example
+      _links: since11(ref('links'), notReturned),
+      tppMessages: since11(tppMessages, notReturned),
+      tppMessage,
+    },
+    ['transactionStatus'],
+  ),
+  shownPayment: object(
+    {
+      ...transfer,
+      debtorAccount: ref('account'),
+      requestedExecutionDate: since11(date, notReturned),
+      requestedExecutionTime: dateAndTime,
+      ...noRhythm,
+      ...state,
+    },
+    initiated,
+  ),
+  shownPeriodicPayment: object(
+    {
+      ...transfer,
+      debtorAccount: ref('account'),
+      requestedExecutionDate: date,
+      requestedExecutionTime: dateAndTime,
+      ...rhythm,
+      ...state,
+    },
+    [...initiated, 'startDate', 'frequency'],
+  ),
+  cancellationStarted: object(
+    {
+      transactionStatus,
+      ...scaSteps,
+      scaStatus: since11(ref('scaStatus'), notReturned),
+      psuMessage: since11(psuMessage, notReturned),
+      _links: ref('links'),
+    },
+    ['transactionStatus'],
+  ),
+  authorisationStarted: object(
+    {
+      scaStatus: ref('scaStatus'),
+      authorisationId: requiredText(),
+      ...scaSteps,
+      psuMessage,
+      tppMessages: since11(tppMessages, notReturned),
+      tppMessage,
+      _links: ref('links'),
+    },
+    ['scaStatus', 'authorisationId', '_links'],
+  ),
+  authorisationList: object(
+    {
+      authorisationIds: arrayOf(requiredText()),
+      // In the oldest file of 1.3.6, for cancellations.
+      cancellationIds: absent('not-in-version', 'notable', 'client-may-fail'),
+    },
+    ['authorisationIds'],
+  ),
+  authorisation: object(
+    {
+      scaStatus: ref('scaStatus'),
+      trustedBeneficiaryFlag: flag,
+      psuMessage: since11(psuMessage, notReturned),
+      _links: since11(ref('links'), notReturned),
+      tppMessages: since11(tppMessages, notReturned),
+      tppMessage,
+    },
+    requiredSince11([], ['scaStatus']),
+  ),
+
+  tppMessagesError: object({ tppMessages, _links: ref('links') }, ['tppMessages']),
+  problem: object(
+    {
+      type: requiredText(70),
+      title: text(70),
+      detail: text(500),
+      code: requiredText(),
+      additionalErrors: arrayOf(
+        object({ title: text(70), detail: text(500), code: requiredText() }, ['code']),
+      ),
+      _links: ref('links'),
+    },
+    ['type', 'code'],
+  ),
+} as const satisfies Readonly<Record<string, Schema>>;

@@ -1,0 +1,189 @@
+/**
+ * Compiles the contract's JSON Schemas with Ajv, and translates its errors into deviations. The only file that knows Ajv, which
+ * is loaded when the first contract is prepared.
+ */
+
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Ajv, ErrorObject, FuncKeywordDefinition } from 'ajv';
+import { isDate, isDateAndTime } from './dates.ts';
+import type { Deviation, DeviationList, Effect, Level, Rule } from './deviation.ts';
+import type { Absence, Schema } from './standard-versions.ts';
+
+export type Definitions = Readonly<Record<string, Schema>>;
+
+export interface Validators {
+  /**
+   * Adds the deviations of a value to the list.
+   *
+   * @param definition one of those that were prepared
+   * @param root path of the value in the message, such as `body`
+   */
+  validate(definition: string, value: unknown, root: string, list: DeviationList): void;
+  /** A path of a deviation: names that no schema has become `*`, indices `#`. */
+  pathOf(root: string, segments: readonly string[]): string;
+}
+
+/** What an error of a schema means, unless the schema says so itself. */
+export interface Direction {
+  readonly broken: { readonly level: Level; readonly effect: Effect };
+  readonly unknownField: { readonly level: Level; readonly effect: Effect };
+  /** What becomes of the level and effect that a schema states for a request. */
+  readonly translate: (absence: Absence) => Absence;
+}
+
+interface Remark extends Absence {
+  readonly matches: string;
+}
+
+/** @param prepare the definitions that messages are checked with. Compiles one in each turn of the event loop. */
+export async function compileSchemas(
+  definitions: Definitions,
+  prepare: Readonly<Record<string, Direction>>,
+): Promise<Validators> {
+  const { Ajv } = await import('ajv');
+  const ajv = new Ajv({
+    allErrors: true, // the size of the value is bounded: read-json.ts
+    allowUnionTypes: true,
+    messages: false,
+    formats: { date: isDate, 'date-time': isDateAndTime },
+  });
+  addKeywords(ajv);
+  ajv.addSchema({ $id: 'contract', definitions });
+  const names = propertyNamesIn(definitions);
+  const checks = new Map<string, Check>();
+  for (const [name, direction] of Object.entries(prepare)) {
+    const validate = ajv.getSchema(`contract#/definitions/${name}`);
+    if (!validate) throw new Error(`there is no definition of ${name}`);
+    checks.set(name, { validate, direction });
+    await nextTurn();
+  }
+  const pathOf = (root: string, segments: readonly string[]) => schemaPath(root, segments, names);
+  return {
+    pathOf,
+    validate(definition, value, root, list) {
+      const check = checks.get(definition);
+      if (!check) throw new Error(`${definition} was not prepared`);
+      if (check.validate(value)) return;
+      for (const error of check.validate.errors ?? []) {
+        list.addAll([deviationOf(error, root, names, check.direction)]);
+        if (list.isFull) break;
+      }
+      check.validate.errors = null; // an error refers to the value
+    },
+  };
+}
+
+interface Check {
+  readonly validate: { (value: unknown): unknown; errors?: ErrorObject[] | null };
+  readonly direction: Direction;
+}
+
+function addKeywords(ajv: Ajv): void {
+  ajv.addKeyword({
+    keyword: 'absent',
+    schemaType: 'object',
+    errors: true,
+    compile: (absence: Absence) => failing('absent', absence, () => false),
+  });
+  ajv.addKeyword({
+    keyword: 'remark',
+    type: 'string',
+    schemaType: 'object',
+    errors: true,
+    compile: ({ matches, ...remark }: Remark) => {
+      const pattern = new RegExp(matches, 'u');
+      return failing('remark', remark, (value) => !pattern.test(value));
+    },
+  });
+  ajv.addKeyword({
+    keyword: 'characters',
+    type: 'string',
+    schemaType: 'string',
+    errors: true,
+    compile: (characters: string) => {
+      const allowed = new Set(characters);
+      const meaning = { rule: 'characters', level: 'harmful', effect: 'refused' } as const;
+      return failing('characters', meaning, (value) => Array.from(value).every((one) => allowed.has(one)));
+    },
+  });
+}
+
+type KeywordCheck = ReturnType<NonNullable<FuncKeywordDefinition['compile']>>;
+
+/** A keyword that reports its own meaning. Ajv completes the error object, so that each error needs a new one. */
+function failing(keyword: string, meaning: Absence, isFine: (value: string) => boolean): KeywordCheck {
+  const check: KeywordCheck = (value) => {
+    if (isFine(value)) return true;
+    check.errors = [{ keyword, params: meaning }];
+    return false;
+  };
+  return check;
+}
+
+function deviationOf(
+  error: ErrorObject,
+  root: string,
+  names: ReadonlySet<string>,
+  { broken, unknownField, translate }: Direction,
+): Deviation {
+  const segments = error.instancePath === '' ? [] : error.instancePath.slice(1).split('/');
+  const at = (...more: string[]) => schemaPath(root, [...segments, ...more], names);
+  switch (error.keyword) {
+    case 'required':
+      return { rule: 'required', path: at(String(error.params.missingProperty)), ...broken };
+    case 'additionalProperties':
+      return { rule: 'unknown', path: `${at()}/*`, ...unknownField };
+    case 'absent':
+    case 'remark':
+    case 'characters': {
+      const { rule, level, effect } = translate({
+        rule: error.params.rule,
+        level: error.params.level,
+        effect: error.params.effect,
+      });
+      return { rule, path: at(), level, effect };
+    }
+    default:
+      return { rule: ruleOf[error.keyword] ?? 'type', path: at(), ...broken };
+  }
+}
+
+const ruleOf: Readonly<Record<string, Rule>> = {
+  type: 'type',
+  pattern: 'pattern',
+  format: 'format',
+  enum: 'enum',
+  minLength: 'min-length',
+  maxLength: 'max-length',
+  minItems: 'min-items',
+  maxItems: 'max-items',
+  uniqueItems: 'unique-items',
+  minProperties: 'min-properties',
+};
+
+/** The deepest path of a schema has five names. */
+const maxSegments = 6;
+
+function schemaPath(root: string, segments: readonly string[], names: ReadonlySet<string>): string {
+  let path = root;
+  for (const segment of segments.slice(0, maxSegments)) path += `/${nameOf(segment, names)}`;
+  return segments.length > maxSegments ? `${path}/**` : path;
+}
+
+function nameOf(segment: string, names: ReadonlySet<string>): string {
+  if (/^\d+$/.test(segment)) return '#';
+  return names.has(segment) ? segment : '*';
+}
+
+function propertyNamesIn(definitions: Definitions): ReadonlySet<string> {
+  const names = new Set<string>();
+  const visit = (node: unknown): void => {
+    if (typeof node !== 'object' || node === null) return;
+    for (const [keyword, value] of Object.entries(node)) {
+      if (keyword === 'properties') for (const name of Object.keys(value)) names.add(name);
+      visit(value);
+    }
+  };
+  visit(definitions);
+  return names;
+}

@@ -1,0 +1,57 @@
+/** Dates of JSON bodies: ISO 8601 as in RFC 3339 section 5.6, and the day that it is at a bank. */
+
+const datePattern = /^(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$/;
+const timePattern = /^([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/i;
+
+/** Whether the text is a day of the calendar, such as `2026-02-28`. */
+export function isDate(text: string): boolean {
+  const [, year, month, day] = datePattern.exec(text) ?? [];
+  if (year === undefined) return false;
+  return Number(day) <= 28 || Number(day) <= daysIn(Number(year), Number(month));
+}
+
+/** Whether the text is a date and a time with its zone, such as `2026-02-28T10:00:00Z`. */
+export const isDateAndTime = (text: string): boolean =>
+  text.length <= 40 &&
+  text[10]?.toUpperCase() === 'T' &&
+  isDate(text.slice(0, 10)) &&
+  timePattern.test(text.slice(11));
+
+/**
+ * The day that it is, as `YYYY-MM-DD`.
+ *
+ * @param timeZone of the bank; without one, the earliest day that it is anywhere, so that a date before it is past everywhere
+ */
+export function dayAt(timeMs: number, timeZone: string | undefined): string {
+  if (timeZone === undefined) return new Date(timeMs - 12 * hourMs).toISOString().slice(0, 10);
+  return formatFor(timeZone).format(timeMs);
+}
+
+export function isTimeZone(name: string): boolean {
+  try {
+    formatFor(name);
+    return true;
+  } catch (thrown) {
+    if (thrown instanceof RangeError) return false;
+    throw thrown;
+  }
+}
+
+const hourMs = 3_600_000;
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+function formatFor(timeZone: string): Intl.DateTimeFormat {
+  const known = formats.get(timeZone);
+  if (known) return known;
+  // The Swedish format is that of ISO 8601.
+  const created = new Intl.DateTimeFormat('sv-SE', {
+    timeZone,
+    year: 'numeric',
+    month: '2-digit',
+    day: '2-digit',
+  });
+  formats.set(timeZone, created);
+  return created;
+}
+
+const daysIn = (year: number, month: number) => new Date(Date.UTC(year, month, 0)).getUTCDate();

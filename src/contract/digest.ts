@@ -1,0 +1,75 @@
+/** Checks `Digest`, `Signature` and `TPP-Signature-Certificate` as far as this is possible without the key. */
+
+import { createHash } from 'node:crypto';
+import type { DeviationList } from './deviation.ts';
+
+const digestPath = 'headers/Digest';
+const signaturePath = 'headers/Signature';
+
+/** Each listed hash must be that of the body (RFC 3230; the standard has SHA-256 and SHA-512). Others are reported. */
+export function checkDigest(value: string, body: Uint8Array, list: DeviationList): void {
+  for (const member of value.split(',')) {
+    const [, name = '', encoded = ''] =
+      /^\s*([A-Za-z0-9-]{1,20})=([A-Za-z0-9+/]{1,128}={0,2})\s*$/.exec(member) ?? [];
+    if (name === '') {
+      list.add('harmful', 'pattern', digestPath, 'refused');
+      continue;
+    }
+    const algorithm = algorithms[name.toUpperCase()];
+    if (!algorithm) {
+      list.add('notable', 'digest-algorithm', digestPath, 'may-be-refused');
+      continue;
+    }
+    const actual = createHash(algorithm).update(body).digest('base64');
+    if (actual !== encoded) list.add('harmful', 'digest', digestPath, 'refused');
+  }
+}
+
+const algorithms: Readonly<Record<string, 'sha256' | 'sha512'>> = {
+  'SHA-256': 'sha256',
+  'SHA-512': 'sha512',
+};
+
+/** Which of the three fields a request has, and what a signature must cover if the request has it. */
+export interface SignedRequest {
+  readonly digest: string | undefined;
+  readonly signature: string | undefined;
+  readonly hasCertificate: boolean;
+  /** In lower case, of `psu-id`, `psu-corporate-id` and `tpp-redirect-uri`. */
+  readonly mustBeSigned: readonly string[];
+}
+
+/** The standard: digest if and only if signature; a certificate with every signature; a fixed set of signed fields. */
+export function checkSignature(request: SignedRequest, list: DeviationList): void {
+  const { digest, signature, hasCertificate, mustBeSigned } = request;
+  if (signature === undefined) {
+    // The gateway may sign for the TPP, and does it later.
+    if (digest !== undefined) list.add('usual', 'required-with', signaturePath, 'none');
+    return;
+  }
+  if (digest === undefined) list.add('harmful', 'required-with', digestPath, 'refused');
+  if (!hasCertificate) list.add('harmful', 'required-with', 'headers/TPP-Signature-Certificate', 'refused');
+  const parameters = parametersOf(signature);
+  const isComplete = ['keyid', 'algorithm', 'headers', 'signature'].every((name) => parameters.has(name));
+  if (!isComplete || !/^(?:(?:rsa|ecdsa)-sha(?:256|512)|hs2019)$/i.test(parameters.get('algorithm') ?? '')) {
+    list.add('harmful', 'signature', signaturePath, 'refused');
+  }
+  const signed = new Set((parameters.get('headers') ?? '').toLowerCase().split(/\s+/));
+  if (
+    parameters.has('headers') &&
+    ['digest', 'x-request-id', ...mustBeSigned].some((name) => !signed.has(name))
+  ) {
+    list.add('harmful', 'signed-headers', signaturePath, 'refused');
+  }
+}
+
+/** Of `keyId="...",algorithm="..."`, with names in lower case. Some clients put the word `Signature` before them. */
+function parametersOf(signature: string): ReadonlyMap<string, string> {
+  const found = new Map<string, string>();
+  for (const [, name = '', value = ''] of signature
+    .slice(0, 16_384)
+    .matchAll(/\b([A-Za-z]{1,20})="([^"]*)"/g)) {
+    found.set(name.toLowerCase(), value);
+  }
+  return found;
+}

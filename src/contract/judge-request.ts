@@ -1,0 +1,302 @@
+/** Judges a request by the contracts of one or several environments. The body is parsed once; nothing of it is kept. */
+
+import type { HeaderFields } from '../pis/headers.ts';
+import type { OperationName } from '../pis/operations.ts';
+import { acceptsAnswer, checkContentType, formatOf, hasFormat, knownProducts } from './content-types.ts';
+import type { Contract } from './contract.ts';
+import { dayAt } from './dates.ts';
+import { type Deviation, DeviationList } from './deviation.ts';
+import { checkDigest } from './digest.ts';
+import { accountIdentifications } from './field-schemas.ts';
+import {
+  checkAccount,
+  checkMonths,
+  checkNotPast,
+  checkRhythm,
+  checkTransfer,
+  fieldOf,
+} from './payment-rules.ts';
+import { withLevels } from './profile.ts';
+import { readJson } from './read-json.ts';
+import { readMultipart } from './read-multipart.ts';
+import { readXml, type XmlDocument } from './read-xml.ts';
+import { headersNotIn, type InspectedHeaders, inspectHeaders } from './request-headers.ts';
+import type { requestDefinitions } from './request-schemas.ts';
+
+/** A request of one of the eight operations; can be sent to a worker thread. */
+export interface JudgedRequest {
+  readonly operation: OperationName;
+  readonly paymentService: string;
+  readonly paymentProduct: string;
+  /** As the TPP sent them. Those of the gateway are not judged. */
+  readonly headers: HeaderFields;
+  readonly body: Uint8Array;
+  /** Milliseconds since 1970. */
+  readonly receivedAtMs: number;
+  /** What is known of the initiation of its payment. */
+  readonly initiatedAs?: { readonly paymentService: string; readonly paymentProduct: string } | undefined;
+}
+
+/** What all contracts need of a request. Refers to the body: to be dropped when it is judged. */
+export interface InspectedRequest {
+  readonly request: JudgedRequest;
+  readonly headers: InspectedHeaders;
+  /** The same in every contract. */
+  readonly common: readonly Deviation[];
+  readonly json: InspectedJson | undefined;
+  readonly xml: XmlDocument | undefined;
+}
+
+interface InspectedJson {
+  readonly definition: keyof typeof requestDefinitions;
+  readonly value: unknown;
+  readonly repeatedKeys: readonly (readonly string[])[];
+  readonly root: string;
+}
+
+/** Never throws because of the content of a request. */
+export function inspectRequest(request: JudgedRequest): InspectedRequest {
+  const list = new DeviationList();
+  const { operation, headers: fields, initiatedAs } = request;
+  const headers = inspectHeaders(operation, fields, list);
+  const body = Buffer.from(request.body.buffer, request.body.byteOffset, request.body.byteLength);
+  if (headers.digest !== undefined) checkDigest(headers.digest, body, list);
+  if (headers.accept !== undefined && !acceptsAnswer(headers.accept, request.paymentProduct)) {
+    list.add('notable', 'accept', 'headers/Accept', 'may-be-refused');
+  }
+  if (initiatedAs && initiatedAs.paymentService !== request.paymentService) {
+    list.add('harmful', 'path', 'path/payment-service', 'refused');
+  }
+  if (initiatedAs && initiatedAs.paymentProduct !== request.paymentProduct) {
+    list.add('harmful', 'path', 'path/payment-product', 'refused');
+  }
+  const content = inspectBody(request, headers, body, list);
+  return { request, headers, common: list.sorted(), ...content };
+}
+
+/** The deviations of a request from a contract, harmful ones first. */
+export function judgeRequest(contract: Contract, inspected: InspectedRequest): readonly Deviation[] {
+  const { request, headers, common, json, xml } = inspected;
+  const list = new DeviationList();
+  list.addAll(common);
+  list.addAll(headersNotIn(contract.version, headers));
+  judgePath(contract, request, list);
+  if (request.body.length > 0) judgeContentType(contract, inspected, list);
+  if (json) judgeJson(contract, json, request.receivedAtMs, list);
+  for (const day of xml?.executionDates ?? []) {
+    judgeDate(contract, day, request.receivedAtMs, `${xml?.root}/ReqdExctnDt`, list);
+  }
+  return withLevels(contract.profile, list.sorted());
+}
+
+interface Content {
+  readonly json: InspectedJson | undefined;
+  readonly xml: XmlDocument | undefined;
+}
+
+const nothing: Content = { json: undefined, xml: undefined };
+
+function inspectBody(
+  { operation, paymentService, paymentProduct }: JudgedRequest,
+  { contentType, contentEncoding }: InspectedHeaders,
+  body: Buffer,
+  list: DeviationList,
+): Content {
+  if (operation !== 'initiatePayment' && operation !== 'startAuthorisation') {
+    if (body.length > 0) list.add('harmful', 'unexpected-body', 'body', 'refused');
+    return nothing;
+  }
+  if (body.length === 0) {
+    if (operation === 'initiatePayment') list.add('harmful', 'no-body', 'body', 'refused');
+    return nothing;
+  }
+  if (contentEncoding !== undefined && contentEncoding.toLowerCase() !== 'identity') {
+    list.add('notable', 'content-encoding', 'headers/Content-Encoding', 'not-judged');
+    return nothing;
+  }
+  if (operation === 'startAuthorisation') {
+    if (!hasFormat(contentType, 'json')) return nothing;
+    return { ...nothing, json: inspectJson(body, 'authorisationStart', 'body', list) };
+  }
+  const format = formatOf(paymentService, paymentProduct);
+  if (contentType !== undefined && !hasFormat(contentType, format)) return nothing; // that is the deviation
+  switch (format) {
+    case 'json': {
+      const definition = definitionOf(paymentService);
+      if (definition) return { ...nothing, json: inspectJson(body, definition, 'body', list) };
+      list.add('notable', 'path', 'path/payment-service', 'not-judged');
+      return nothing;
+    }
+    case 'xml':
+      return { ...nothing, xml: readXml(body, 'pain.001', 'xml', list) };
+    case 'multipart':
+      return inspectParts(contentType ?? '', body, list);
+  }
+}
+
+function definitionOf(service: string): keyof typeof requestDefinitions | undefined {
+  if (service === 'payments') return 'singlePayment';
+  if (service === 'bulk-payments') return 'bulkPayment';
+  return service === 'periodic-payments' ? 'periodicPayment' : undefined;
+}
+
+function inspectJson(
+  body: Buffer,
+  definition: keyof typeof requestDefinitions,
+  root: string,
+  list: DeviationList,
+): InspectedJson | undefined {
+  const read = readJson(body, root, list);
+  if (!read) return undefined;
+  const { value, repeatedKeys } = read;
+  switch (definition) {
+    case 'bulkPayment':
+      checkAccount(fieldOf(value, 'debtorAccount'), `${root}/debtorAccount`, list);
+      for (const payment of paymentsOf(value)) {
+        if (list.isFull) break;
+        checkTransfer(payment, `${root}/payments/#`, list);
+      }
+      break;
+    case 'singlePayment':
+    case 'periodicPayment':
+      checkAccount(fieldOf(value, 'debtorAccount'), `${root}/debtorAccount`, list);
+      checkTransfer(value, root, list);
+      if (definition === 'periodicPayment') checkRhythm(value, root, list);
+      break;
+    case 'standingOrder':
+      checkRhythm(value, root, list);
+      break;
+    case 'authorisationStart':
+      if (countSteps(value) > 1) list.add('notable', 'several-bodies', root, 'may-be-refused');
+      break;
+    case 'bulkElement':
+      break;
+  }
+  return { definition, value, repeatedKeys, root };
+}
+
+const countSteps = (value: unknown) =>
+  ['psuData', 'authenticationMethodId', 'scaAuthenticationData'].filter(
+    (name) => fieldOf(value, name) !== undefined,
+  ).length;
+
+function paymentsOf(bulk: unknown): readonly unknown[] {
+  const payments = fieldOf(bulk, 'payments');
+  return Array.isArray(payments) ? payments : [];
+}
+
+/** The names of both parts are those of the published files, for all products. */
+function inspectParts(contentType: string, body: Buffer, list: DeviationList): Content {
+  const parts = readMultipart(contentType, body);
+  if (!parts) {
+    list.add('harmful', 'boundary', 'body', 'refused');
+    return nothing;
+  }
+  const [xmlParts, jsonParts] = ['xml_sct', 'json_standingorderType'].map((wanted) =>
+    parts.filter(({ name }) => name === wanted),
+  );
+  if (parts.some(({ name }) => name !== 'xml_sct' && name !== 'json_standingorderType')) {
+    list.add('notable', 'unknown', 'parts/*', 'ignored');
+  }
+  for (const [found, name, type] of [
+    [xmlParts, 'xml_sct', 'application/xml'],
+    [jsonParts, 'json_standingorderType', 'application/json'],
+  ] as const) {
+    if (!found || found.length === 0) list.add('harmful', 'required', `parts/${name}`, 'refused');
+    else if (found.length > 1) list.add('harmful', 'repeated', `parts/${name}`, 'refused');
+    const given = found?.[0]?.contentType;
+    if (given !== undefined && !given.toLowerCase().startsWith(type)) {
+      list.add('notable', 'content-type', `parts/${name}`, 'may-be-refused');
+    }
+  }
+  const [xml] = xmlParts ?? [];
+  const [json] = jsonParts ?? [];
+  return {
+    xml: xml && readXml(xml.body, 'pain.001', 'parts/xml_sct', list),
+    json: json && inspectJson(json.body, 'standingOrder', 'parts/json_standingorderType', list),
+  };
+}
+
+function judgePath({ profile }: Contract, { paymentProduct }: JudgedRequest, list: DeviationList): void {
+  if (knownProducts.has(paymentProduct) || profile?.products.includes(paymentProduct)) return;
+  list.add('usual', 'unknown', 'path/payment-product', 'may-be-refused');
+}
+
+function judgeContentType(
+  { version }: Contract,
+  { request: { operation, paymentService, paymentProduct }, headers: { contentType } }: InspectedRequest,
+  list: DeviationList,
+): void {
+  if (operation !== 'initiatePayment' && operation !== 'startAuthorisation') return;
+  const format = operation === 'initiatePayment' ? formatOf(paymentService, paymentProduct) : 'json';
+  checkContentType(version, operation, contentType, format, list);
+}
+
+function judgeJson(contract: Contract, json: InspectedJson, receivedAtMs: number, list: DeviationList): void {
+  const { validators, version } = contract;
+  const { definition, value, repeatedKeys, root } = json;
+  for (const segments of repeatedKeys) {
+    list.add('harmful', 'duplicate-key', validators.pathOf(root, segments), 'refused');
+  }
+  validators.validate(definition, value, root, list);
+  const judgeDay = (name: string) =>
+    judgeDate(contract, fieldOf(value, name), receivedAtMs, `${root}/${name}`, list);
+  switch (definition) {
+    case 'bulkPayment':
+      for (const payment of paymentsOf(value)) {
+        if (list.isFull) break;
+        validators.validate('bulkElement', payment, `${root}/payments/#`, list);
+        judgeAccount(
+          contract,
+          fieldOf(payment, 'creditorAccount'),
+          `${root}/payments/#/creditorAccount`,
+          list,
+        );
+      }
+      judgeDebtor(contract, value, root, list);
+      judgeDay('requestedExecutionDate');
+      break;
+    case 'singlePayment':
+    case 'periodicPayment':
+      judgeAccount(contract, fieldOf(value, 'creditorAccount'), `${root}/creditorAccount`, list);
+      judgeDebtor(contract, value, root, list);
+      judgeDay(definition === 'singlePayment' ? 'requestedExecutionDate' : 'startDate');
+      if (definition === 'periodicPayment') checkMonths(value, version === '1.3.11', root, list);
+      break;
+    case 'standingOrder':
+      judgeDay('startDate');
+      checkMonths(value, version === '1.3.11', root, list);
+      break;
+    case 'authorisationStart':
+    case 'bulkElement':
+      break;
+  }
+}
+
+/** A creditor's account without an identification: the schema of the files accepts it. */
+function judgeAccount(contract: Contract, account: unknown, path: string, list: DeviationList): void {
+  if (isUnidentified(contract, account)) list.add('harmful', 'identification', path, 'refused');
+}
+
+function judgeDebtor(contract: Contract, value: unknown, root: string, list: DeviationList): void {
+  if (!isUnidentified(contract, fieldOf(value, 'debtorAccount'))) return;
+  list.add('notable', 'identification', `${root}/debtorAccount`, 'may-be-refused'); // some banks ask the PSU
+}
+
+function isUnidentified({ version, profile }: Contract, account: unknown): boolean {
+  if (typeof account !== 'object' || account === null) return false; // that is left to the schema
+  if (accountIdentifications.some((name) => fieldOf(account, name) !== undefined)) return false;
+  const hasOther = version === '1.3.11' || profile?.fields.some(({ field }) => field === 'other');
+  return !(hasOther && fieldOf(account, 'other') !== undefined);
+}
+
+function judgeDate(
+  { timeZone }: Contract,
+  value: unknown,
+  receivedAtMs: number,
+  path: string,
+  list: DeviationList,
+): void {
+  if (value === undefined) return;
+  checkNotPast(value, dayAt(receivedAtMs, timeZone), timeZone !== undefined, path, list);
+}

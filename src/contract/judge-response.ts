@@ -1,0 +1,204 @@
+/** Judges the answer of a bank by a contract. Answers are never refused: what is wrong with them is only reported. */
+
+import { type HeaderFields, lowerCase } from '../pis/headers.ts';
+import { isJson } from '../pis/media-type.ts';
+import type { OperationName } from '../pis/operations.ts';
+import { essenceOf, isXmlProduct, mediaTypes } from './content-types.ts';
+import type { Contract } from './contract.ts';
+import { type Deviation, DeviationList } from './deviation.ts';
+import { fieldOf } from './payment-rules.ts';
+import { withLevels } from './profile.ts';
+import { readJson } from './read-json.ts';
+import { readXml } from './read-xml.ts';
+
+export interface JudgedResponse {
+  readonly operation: OperationName;
+  readonly paymentService: string;
+  readonly paymentProduct: string;
+  readonly status: number;
+  readonly headers: HeaderFields;
+  readonly body: Uint8Array;
+}
+
+/** What all contracts need of an answer. Refers to the body: to be dropped when it is judged. */
+export interface InspectedResponse {
+  readonly common: readonly Deviation[];
+  readonly json: InspectedJson | undefined;
+}
+
+interface InspectedJson {
+  readonly definition: string;
+  readonly root: 'body' | 'error';
+  readonly value: unknown;
+  readonly repeatedKeys: readonly (readonly string[])[];
+}
+
+/** Never throws because of the content of an answer. */
+export function inspectResponse(response: JudgedResponse): InspectedResponse {
+  const list = new DeviationList();
+  const { operation, status } = response;
+  judgeStatus(operation, status, list);
+  const headers = inspectHeaders(response, list);
+  const body = Buffer.from(response.body.buffer, response.body.byteOffset, response.body.byteLength);
+  const json = headers.isEncoded
+    ? void list.add('notable', 'content-encoding', 'headers/Content-Encoding', 'not-judged')
+    : inspectBody(response, headers.contentType, body, list);
+  return { common: list.sorted(), json };
+}
+
+/** The deviations of an answer from a contract, harmful ones first. */
+export function judgeResponse(contract: Contract, { common, json }: InspectedResponse): readonly Deviation[] {
+  const list = new DeviationList();
+  list.addAll(common);
+  if (json) judgeJson(contract, json, list);
+  return withLevels(contract.profile, list.sorted());
+}
+
+interface Success {
+  readonly status: number;
+  /** The definition of the body; `undefined` if there is none. */
+  readonly definition: string | undefined;
+}
+
+/** OpenAPI of 1.3.6 and 1.3.11, which agree on every status. */
+const successes: Readonly<Record<OperationName, readonly Success[]>> = {
+  initiatePayment: [{ status: 201, definition: 'paymentInitiated' }],
+  getPayment: [{ status: 200, definition: 'shownPayment' }],
+  getPeriodicPayment: [{ status: 200, definition: 'shownPeriodicPayment' }],
+  getPaymentStatus: [{ status: 200, definition: 'paymentStatus' }],
+  cancelPayment: [
+    { status: 204, definition: undefined },
+    { status: 202, definition: 'cancellationStarted' },
+  ],
+  startAuthorisation: [{ status: 201, definition: 'authorisationStarted' }],
+  listAuthorisations: [{ status: 200, definition: 'authorisationList' }],
+  getAuthorisation: [{ status: 200, definition: 'authorisation' }],
+};
+
+const errors: ReadonlySet<number> = new Set([400, 401, 403, 404, 405, 406, 408, 409, 415, 429, 500, 503]);
+
+function judgeStatus(operation: OperationName, status: number, list: DeviationList): void {
+  if (errors.has(status) || successes[operation].some((success) => success.status === status)) return;
+  const path = `status/${Math.floor(status / 100)}xx`;
+  // 200 answers a repeated initiation, and a cancellation at some banks (Bank Frick); other errors are from RFC 9110.
+  const isUsual =
+    status >= 400 || (status === 200 && (operation === 'initiatePayment' || operation === 'cancelPayment'));
+  if (isUsual) list.add('usual', 'status', path, 'none');
+  else list.add('harmful', 'status', path, 'client-may-fail');
+}
+
+function inspectHeaders({ headers }: JudgedResponse, list: DeviationList) {
+  let contentType: string | undefined;
+  let isEncoded = false;
+  let hasRequestId = false;
+  for (const [field, value] of headers) {
+    const name = lowerCase(field);
+    if (name === 'content-type') contentType = value;
+    else if (name === 'x-request-id') hasRequestId = true;
+    else if (name === 'content-encoding') isEncoded = value.toLowerCase() !== 'identity';
+    else {
+      const check = checkedHeaders.get(name);
+      if (check && !check.pattern.test(value)) {
+        list.add('harmful', 'pattern', `headers/${check.name}`, 'client-may-fail');
+      }
+    }
+  }
+  if (!hasRequestId) list.add('usual', 'required', 'headers/X-Request-ID', 'none'); // the gateway adds it
+  return { contentType, isEncoded };
+}
+
+const isReference = /^[^\s<>"{}|\\^`]+$/;
+
+const checkedHeaders: ReadonlyMap<string, { readonly name: string; readonly pattern: RegExp }> = new Map(
+  [
+    { name: 'ASPSP-SCA-Approach', pattern: /^(?:EMBEDDED|DECOUPLED|REDIRECT)$/ },
+    { name: 'ASPSP-Notification-Support', pattern: /^(?:true|false)$/ },
+    { name: 'Location', pattern: isReference },
+  ].map((check) => [check.name.toLowerCase(), check]),
+);
+
+function inspectBody(
+  response: JudgedResponse,
+  contentType: string | undefined,
+  body: Buffer,
+  list: DeviationList,
+): InspectedJson | undefined {
+  const { operation, status } = response;
+  if (status >= 400) return inspectError(contentType, body, list);
+  const success = successes[operation].find((one) => one.status === status) ?? repeated(operation, status);
+  if (!success) return undefined;
+  if (success.definition === undefined) {
+    if (body.length > 0) list.add('notable', 'unexpected-body', 'body', 'none');
+    return undefined;
+  }
+  if (body.length === 0) return void list.add('harmful', 'no-body', 'body', 'client-may-fail');
+  const essence = essenceOf(contentType);
+  if (essence === mediaTypes.json) return inspectJson(body, success.definition, 'body', list);
+  const message = messageOf(response);
+  if (message && (essence === mediaTypes.xml || essence === 'text/xml')) {
+    const found = new DeviationList();
+    readXml(body, message, 'xml', found);
+    list.addAll(found.sorted().map((deviation) => ({ ...deviation, effect: effectOf(deviation) })));
+    return undefined;
+  }
+  const isMultipart = operation === 'getPeriodicPayment' && essence === mediaTypes.multipart;
+  if (isMultipart) return undefined;
+  return void list.add('harmful', 'content-type', 'headers/Content-Type', 'client-may-fail');
+}
+
+/** 200 instead of 201 for a repeated initiation has the same body. */
+const repeated = (operation: OperationName, status: number): Success | undefined =>
+  operation === 'initiatePayment' && status === 200 ? successes.initiatePayment[0] : undefined;
+
+/** The message that may answer a read in XML; none in JSON products. */
+function messageOf({ operation, paymentProduct }: JudgedResponse): 'pain.001' | 'pain.002' | undefined {
+  if (!isXmlProduct(paymentProduct)) return undefined;
+  if (operation === 'getPaymentStatus') return 'pain.002';
+  return operation === 'getPayment' || operation === 'getPeriodicPayment' ? 'pain.001' : undefined;
+}
+
+/** Some errors have a body in one of two formats. Banks differ, so that nothing of it is harmful. */
+function inspectError(
+  contentType: string | undefined,
+  body: Buffer,
+  list: DeviationList,
+): InspectedJson | undefined {
+  if (body.length === 0) return undefined;
+  if (!isJson(contentType)) return void list.add('usual', 'content-type', 'error', 'none');
+  const found = new DeviationList();
+  const json = inspectJson(body, 'problem', 'error', found);
+  list.addAll(found.sorted().map((deviation) => ({ ...deviation, level: 'usual', effect: 'none' })));
+  if (!json) return undefined;
+  return fieldOf(json.value, 'tppMessages') === undefined
+    ? json
+    : { ...json, definition: 'tppMessagesError' };
+}
+
+function inspectJson(
+  body: Buffer,
+  definition: string,
+  root: 'body' | 'error',
+  list: DeviationList,
+): InspectedJson | undefined {
+  const found = new DeviationList();
+  const read = readJson(body, root, found);
+  list.addAll(found.sorted().map((deviation) => ({ ...deviation, effect: effectOf(deviation) })));
+  return read && { definition, root, ...read };
+}
+
+const effectOf = ({ effect }: Deviation) => (effect === 'not-judged' ? effect : 'client-may-fail');
+
+function judgeJson({ validators }: Contract, json: InspectedJson, list: DeviationList): void {
+  const { definition, root, value, repeatedKeys } = json;
+  const isError = root === 'error';
+  for (const segments of repeatedKeys) {
+    const path = validators.pathOf(root, segments);
+    list.add(isError ? 'usual' : 'harmful', 'duplicate-key', path, isError ? 'none' : 'client-may-fail');
+  }
+  validators.validate(definition, value, root, list);
+  if (definition !== 'paymentInitiated' && definition !== 'authorisationStarted') return;
+  const links = fieldOf(value, '_links');
+  if (typeof links === 'object' && links !== null && Object.keys(links).length === 0) {
+    list.add('notable', 'link', 'body/_links', 'client-may-fail');
+  }
+}

@@ -1,0 +1,208 @@
+/** The request headers of the standard, and how their values are checked. Headers that the gateway consumes are not in the table. */
+
+import { isIP } from 'node:net';
+import { type HeaderFields, lowerCase } from '../pis/headers.ts';
+import type { OperationName } from '../pis/operations.ts';
+import type { Deviation, DeviationList, Effect, Level, Rule } from './deviation.ts';
+import { checkSignature } from './digest.ts';
+import type { StandardVersion } from './standard-versions.ts';
+
+/** What the rest of the check needs of the headers. */
+export interface InspectedHeaders {
+  readonly contentType: string | undefined;
+  readonly contentEncoding: string | undefined;
+  readonly accept: string | undefined;
+  readonly digest: string | undefined;
+  /** Of headers that not every version has; each contract decides. */
+  readonly added: readonly HeaderRow[];
+}
+
+interface HeaderRow {
+  readonly name: string;
+  /** Operations that have it; elsewhere it is not judged, as the bank does not read it. */
+  readonly operations: ReadonlySet<OperationName>;
+  readonly requiredFor?: ReadonlySet<OperationName>;
+  readonly since?: StandardVersion;
+  /** @returns what is wrong with a value */
+  readonly check?: (value: string) => Fault | undefined;
+}
+
+interface Fault {
+  readonly rule: Rule;
+  readonly level: Level;
+  readonly effect: Effect;
+}
+
+export function inspectHeaders(
+  operation: OperationName,
+  fields: HeaderFields,
+  list: DeviationList,
+): InspectedHeaders {
+  const values = new Map<string, string>();
+  let added = noRows;
+  for (const [field, value] of fields) {
+    const name = lowerCase(field);
+    const row = rowsByName.get(name);
+    if (!row && isOfStandard.test(name)) list.add('usual', 'unknown', 'headers/*', 'ignored');
+    if (!row?.operations.has(operation)) continue;
+    if (values.has(name)) list.add('harmful', 'repeated', `headers/${row.name}`, 'refused');
+    values.set(name, value);
+    const fault = row.check?.(value);
+    if (fault) list.add(fault.level, fault.rule, `headers/${row.name}`, fault.effect);
+    if (row.since) added = [...added, row];
+  }
+  for (const { name, requiredFor } of requiredRows) {
+    if (!requiredFor?.has(operation) || values.has(lowerCase(name))) continue;
+    list.add('harmful', 'required', `headers/${name}`, 'refused');
+  }
+  if (values.get('tpp-redirect-preferred') === 'true' && !values.has('tpp-redirect-uri')) {
+    list.add('harmful', 'required-with', 'headers/TPP-Redirect-URI', 'refused');
+  }
+  checkSigned(values, list);
+  return {
+    contentType: values.get('content-type'),
+    contentEncoding: values.get('content-encoding'),
+    accept: values.get('accept'),
+    digest: values.get('digest'),
+    added,
+  };
+}
+
+/** The headers of a request that a version does not have. */
+export function headersNotIn(version: StandardVersion, headers: InspectedHeaders): readonly Deviation[] {
+  if (version === '1.3.11' || headers.added.length === 0) return noneAbsent;
+  return headers.added.map(({ name }) => ({
+    level: 'notable',
+    rule: 'not-in-version',
+    path: `headers/${name}`,
+    effect: 'ignored',
+  }));
+}
+
+const noneAbsent: readonly Deviation[] = [];
+
+/** Names that only the standard uses: a misspelt one has no effect. */
+const isOfStandard = /^(?:psu|tpp)-/;
+
+function checkSigned(values: ReadonlyMap<string, string>, list: DeviationList): void {
+  const signature = values.get('signature');
+  const digest = values.get('digest');
+  if (signature === undefined && digest === undefined) return;
+  checkSignature(
+    {
+      digest,
+      signature,
+      hasCertificate: values.has('tpp-signature-certificate'),
+      mustBeSigned: signedIfPresent.filter((name) => values.has(name)),
+    },
+    list,
+  );
+}
+
+const signedIfPresent = ['psu-id', 'psu-corporate-id', 'tpp-redirect-uri'] as const;
+
+const broken = (rule: Rule): Fault => ({ rule, level: 'harmful', effect: 'refused' });
+const doubtful = (rule: Rule): Fault => ({ rule, level: 'notable', effect: 'ignored' });
+
+const matching = (pattern: RegExp, fault: Fault) => (value: string) =>
+  pattern.test(value) ? undefined : fault;
+
+const isFlag = matching(/^(?:true|false)$/, broken('type'));
+const isUri = matching(/^[A-Za-z][A-Za-z0-9+.-]{0,30}:[^\s<>"{}|\\^`]+$/, broken('format'));
+const isNotEmpty = matching(/\S/, { rule: 'empty', level: 'notable', effect: 'may-be-refused' });
+
+const ipv6: Fault = { rule: 'ipv6', level: 'usual', effect: 'may-be-refused' };
+
+/** The files say `format: ipv4`, but a PSU may have another address. */
+function isAddress(value: string): Fault | undefined {
+  const version = isIP(value);
+  if (version === 4) return undefined;
+  return version === 6 ? ipv6 : broken('format');
+}
+
+const all: ReadonlySet<OperationName> = new Set([
+  'initiatePayment',
+  'getPayment',
+  'getPeriodicPayment',
+  'getPaymentStatus',
+  'cancelPayment',
+  'startAuthorisation',
+  'listAuthorisations',
+  'getAuthorisation',
+]);
+const initiate: ReadonlySet<OperationName> = new Set(['initiatePayment']);
+const initiateOrAuthorise: ReadonlySet<OperationName> = new Set(['initiatePayment', 'startAuthorisation']);
+const initiateOrCancel: ReadonlySet<OperationName> = new Set(['initiatePayment', 'cancelPayment']);
+const writes: ReadonlySet<OperationName> = new Set([
+  'initiatePayment',
+  'cancelPayment',
+  'startAuthorisation',
+]);
+
+/** OpenAPI of 1.3.6 and 1.3.11. `X-Request-ID` is not in the table: the gateway refuses a missing or malformed one. */
+const rows: readonly HeaderRow[] = [
+  { name: 'PSU-IP-Address', operations: all, requiredFor: initiate, check: isAddress },
+  { name: 'Consent-ID', operations: initiate, check: isNotEmpty },
+  { name: 'PSU-ID', operations: initiateOrAuthorise, check: isNotEmpty },
+  { name: 'PSU-ID-Type', operations: initiateOrAuthorise, check: isNotEmpty },
+  { name: 'PSU-Corporate-ID', operations: initiateOrAuthorise, check: isNotEmpty },
+  { name: 'PSU-Corporate-ID-Type', operations: initiateOrAuthorise, check: isNotEmpty },
+  { name: 'TPP-Redirect-Preferred', operations: writes, check: isFlag },
+  { name: 'TPP-Decoupled-Preferred', operations: writes, since: '1.3.11', check: isFlag },
+  { name: 'TPP-Redirect-URI', operations: writes, check: isUri },
+  { name: 'TPP-Nok-Redirect-URI', operations: writes, check: isUri },
+  { name: 'TPP-Explicit-Authorisation-Preferred', operations: initiateOrCancel, check: isFlag },
+  { name: 'TPP-Rejection-NoFunds-Preferred', operations: initiate, check: isFlag },
+  { name: 'TPP-Brand-Logging-Information', operations: initiate },
+  { name: 'TPP-Notification-URI', operations: initiateOrAuthorise, check: isUri },
+  {
+    name: 'TPP-Notification-Content-Preferred',
+    operations: initiateOrAuthorise,
+    check: matching(/^status=(?:SCA|PROCESS|LAST)(?:,[ ]?(?:SCA|PROCESS|LAST)){0,2}$/, doubtful('pattern')),
+  },
+  { name: 'Digest', operations: all },
+  { name: 'Signature', operations: all },
+  {
+    name: 'TPP-Signature-Certificate',
+    operations: all,
+    check: matching(/^[A-Za-z0-9+/]+={0,2}$/, { ...doubtful('format'), effect: 'may-be-refused' }),
+  },
+  {
+    name: 'PSU-IP-Port',
+    operations: all,
+    check: (value) => (/^\d{1,5}$/.test(value) && Number(value) < 65_536 ? undefined : doubtful('format')),
+  },
+  { name: 'PSU-Accept', operations: all },
+  { name: 'PSU-Accept-Charset', operations: all },
+  { name: 'PSU-Accept-Encoding', operations: all },
+  { name: 'PSU-Accept-Language', operations: all },
+  { name: 'PSU-User-Agent', operations: all },
+  {
+    name: 'PSU-Http-Method',
+    operations: all,
+    check: matching(/^(?:GET|POST|PUT|PATCH|DELETE)$/, broken('enum')),
+  },
+  {
+    name: 'PSU-Device-ID',
+    operations: all,
+    check: matching(/^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/, broken('format')),
+  },
+  {
+    name: 'PSU-Geo-Location',
+    operations: all,
+    check: matching(/^GEO:-?\d{1,3}(?:\.\d{1,15})?;-?\d{1,3}(?:\.\d{1,15})?$/, broken('pattern')),
+  },
+  // Not declared by the files, but used by them.
+  { name: 'Content-Type', operations: all },
+  { name: 'Content-Encoding', operations: all },
+  { name: 'Accept', operations: all },
+  {
+    name: 'Authorization',
+    operations: all,
+    check: matching(/^Bearer [^\s]+$/i, { ...doubtful('format'), effect: 'may-be-refused' }),
+  },
+];
+
+const noRows: readonly HeaderRow[] = [];
+const requiredRows = rows.filter(({ requiredFor }) => requiredFor !== undefined);
+const rowsByName: ReadonlyMap<string, HeaderRow> = new Map(rows.map((row) => [lowerCase(row.name), row]));

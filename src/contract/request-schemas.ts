@@ -1,0 +1,98 @@
+/**
+ * JSON Schemas of the bodies that a TPP sends. Which one applies is decided by operation, service and product: in the published
+ * files the variants overlap, so that a standing order is also a valid single payment.
+ */
+
+import {
+  commentedOut,
+  date,
+  dateAndTime,
+  flag,
+  ignored,
+  noRhythm,
+  object,
+  ref,
+  requiredText,
+  rhythm,
+  text,
+  transfer,
+} from './field-schemas.ts';
+import { absent, type Schema, since11 } from './standard-versions.ts';
+
+const executedAtOnce = absent('not-in-service', 'harmful', 'executed-at-once');
+const refusedHere = absent('not-in-service', 'harmful', 'refused');
+const ignoredHere = absent('not-in-service', 'notable', 'may-be-ignored');
+
+export const requestDefinitions = {
+  singlePayment: object(
+    {
+      ...transfer,
+      debtorAccount: ref('account'),
+      requestedExecutionDate: since11(date, {
+        rule: 'not-in-version',
+        level: 'harmful',
+        effect: 'executed-at-once',
+      }),
+      requestedExecutionTime: absent('not-in-standard', 'harmful', 'executed-at-once'),
+      ...noRhythm,
+    },
+    ['debtorAccount', 'instructedAmount', 'creditorAccount', 'creditorName'],
+  ),
+
+  /** Its `payments` are judged one by one, as `bulkElement`. */
+  bulkPayment: object(
+    {
+      batchBookingPreferred: flag,
+      debtorAccount: ref('account'),
+      debtorName: since11(text(70), ignored),
+      paymentInformationId: commentedOut,
+      requestedExecutionDate: date,
+      requestedExecutionTime: dateAndTime,
+      payments: { type: 'array', minItems: 1 },
+      ...noRhythm,
+    },
+    ['payments', 'debtorAccount'],
+  ),
+  bulkElement: object(
+    {
+      ...transfer,
+      creditorId: ignoredHere,
+      debtorAccount: refusedHere,
+      requestedExecutionDate: executedAtOnce,
+      requestedExecutionTime: executedAtOnce,
+      ...noRhythm,
+    },
+    ['instructedAmount', 'creditorAccount', 'creditorName'],
+  ),
+
+  periodicPayment: object(
+    {
+      ...transfer,
+      debtorAccount: ref('account'),
+      creditorAgentName: ignoredHere,
+      chargeBearer: ignoredHere,
+      requestedExecutionDate: ignoredHere,
+      requestedExecutionTime: ignoredHere,
+      ...rhythm,
+    },
+    ['debtorAccount', 'instructedAmount', 'creditorAccount', 'creditorName', 'startDate', 'frequency'],
+  ),
+  /** The JSON part of a periodic payment whose other part is pain.001. */
+  standingOrder: object(rhythm, ['startDate', 'frequency']),
+
+  /** May be empty; otherwise it has the data of one step. */
+  authorisationStart: object({
+    psuData: {
+      ...object({
+        password: text(),
+        encryptedPassword: text(),
+        additionalPassword: text(),
+        additionalEncryptedPassword: text(),
+      }),
+      minProperties: 1,
+    },
+    authenticationMethodId: requiredText(35),
+    scaAuthenticationData: requiredText(),
+    confirmationCode: absent('not-in-service', 'notable', 'ignored'), // belongs to PUT
+  }),
+} as const satisfies Readonly<Record<string, Schema>>;
