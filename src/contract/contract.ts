@@ -84,6 +84,7 @@ function ofRequests(): Direction {
   return {
     broken: { level: 'harmful', effect: 'refused' },
     unknownField: { level: 'notable', effect: 'ignored' }, // bodies are open: the bank does not refuse it
+    emptyText: { level: 'notable', effect: 'may-be-refused' },
     translate: (absence) => absence,
   };
 }
@@ -92,6 +93,7 @@ function ofAnswers(): Direction {
   return {
     broken: { level: 'harmful', effect: 'client-may-fail' },
     unknownField: { level: 'usual', effect: 'none' },
+    emptyText: { level: 'notable', effect: 'client-may-fail' },
     translate({ rule, level, effect }) {
       if (rule === 'not-in-version') return { rule, level: 'notable', effect: 'not-returned' };
       if (effect === 'none') return { rule, level, effect };
@@ -105,6 +107,7 @@ function ofErrors(): Direction {
   return {
     broken: { level: 'usual', effect: 'none' },
     unknownField: { level: 'usual', effect: 'none' },
+    emptyText: { level: 'usual', effect: 'none' },
     translate: ({ rule }) => ({ rule, level: 'usual', effect: 'none' }),
   };
 }

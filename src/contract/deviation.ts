@@ -31,7 +31,6 @@ export type Rule =
   | 'pattern'
   | 'format'
   | 'enum'
-  | 'min-length'
   | 'max-length'
   | 'min-items'
   | 'max-items'

@@ -16,17 +16,17 @@ export const object = (properties: Schema, required: unknown = []): Schema => ({
   additionalProperties: false,
 });
 
-/** An optional text: ISO 20022 has no empty ones, but the published files do not say so. */
+/** A text that should not be empty: ISO 20022 has no empty ones, but the published files do not say so. */
 export const text = (maxLength?: number): Schema => ({
   type: 'string',
+  minLength: 1,
   ...(maxLength === undefined ? {} : { maxLength }),
-  remark: { matches: '^$', rule: 'empty', level: 'notable', effect: 'may-be-refused' },
 });
 
 /** A text without which the message makes no sense. */
 export const requiredText = (maxLength?: number): Schema => ({
   type: 'string',
-  minLength: 1,
+  pattern: '\\S',
   ...(maxLength === undefined ? {} : { maxLength }),
 });
 

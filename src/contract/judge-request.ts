@@ -20,7 +20,7 @@ import { withLevels } from './profile.ts';
 import { readJson } from './read-json.ts';
 import { readMultipart } from './read-multipart.ts';
 import { readXml, type XmlDocument } from './read-xml.ts';
-import { headersNotIn, type InspectedHeaders, inspectHeaders } from './request-headers.ts';
+import { type InspectedHeaders, inspectHeaders, judgeAddedHeaders } from './request-headers.ts';
 import type { requestDefinitions } from './request-schemas.ts';
 
 /** A request of one of the eight operations; can be sent to a worker thread. */
@@ -79,7 +79,7 @@ export function judgeRequest(contract: Contract, inspected: InspectedRequest): r
   const { request, headers, common, json, xml } = inspected;
   const list = new DeviationList();
   list.addAll(common);
-  list.addAll(headersNotIn(contract.version, headers));
+  judgeAddedHeaders(contract.version, headers, list);
   judgePath(contract, request, list);
   if (request.body.length > 0) judgeContentType(contract, inspected, list);
   if (json) judgeJson(contract, json, request.receivedAtMs, list);

@@ -3,7 +3,7 @@
 import { isIP } from 'node:net';
 import { type HeaderFields, lowerCase } from '../pis/headers.ts';
 import type { OperationName } from '../pis/operations.ts';
-import type { Deviation, DeviationList, Effect, Level, Rule } from './deviation.ts';
+import type { DeviationList, Effect, Level, Rule } from './deviation.ts';
 import { checkSignature } from './digest.ts';
 import type { StandardVersion } from './standard-versions.ts';
 
@@ -13,8 +13,13 @@ export interface InspectedHeaders {
   readonly contentEncoding: string | undefined;
   readonly accept: string | undefined;
   readonly digest: string | undefined;
-  /** Of headers that not every version has; each contract decides. */
-  readonly added: readonly HeaderRow[];
+  /** Headers that 1.3.11 adds, and what is wrong with their values. */
+  readonly added: readonly AddedHeader[];
+}
+
+interface AddedHeader {
+  readonly path: string;
+  readonly fault: Fault | undefined;
 }
 
 interface HeaderRow {
@@ -22,7 +27,7 @@ interface HeaderRow {
   /** Operations that have it; elsewhere it is not judged, as the bank does not read it. */
   readonly operations: ReadonlySet<OperationName>;
   readonly requiredFor?: ReadonlySet<OperationName>;
-  readonly since?: StandardVersion;
+  readonly since?: '1.3.11';
   /** @returns what is wrong with a value */
   readonly check?: (value: string) => Fault | undefined;
 }
@@ -39,7 +44,7 @@ export function inspectHeaders(
   list: DeviationList,
 ): InspectedHeaders {
   const values = new Map<string, string>();
-  let added = noRows;
+  let added = noneAdded;
   for (const [field, value] of fields) {
     const name = lowerCase(field);
     const row = rowsByName.get(name);
@@ -48,8 +53,8 @@ export function inspectHeaders(
     if (values.has(name)) list.add('harmful', 'repeated', `headers/${row.name}`, 'refused');
     values.set(name, value);
     const fault = row.check?.(value);
-    if (fault) list.add(fault.level, fault.rule, `headers/${row.name}`, fault.effect);
-    if (row.since) added = [...added, row];
+    if (row.since) added = [...added, { path: `headers/${row.name}`, fault }];
+    else if (fault) list.add(fault.level, fault.rule, `headers/${row.name}`, fault.effect);
   }
   for (const { name, requiredFor } of requiredRows) {
     if (!requiredFor?.has(operation) || values.has(lowerCase(name))) continue;
@@ -68,18 +73,19 @@ export function inspectHeaders(
   };
 }
 
-/** The headers of a request that a version does not have. */
-export function headersNotIn(version: StandardVersion, headers: InspectedHeaders): readonly Deviation[] {
-  if (version === '1.3.11' || headers.added.length === 0) return noneAbsent;
-  return headers.added.map(({ name }) => ({
-    level: 'notable',
-    rule: 'not-in-version',
-    path: `headers/${name}`,
-    effect: 'ignored',
-  }));
+/** Judges the headers that only 1.3.11 has. */
+export function judgeAddedHeaders(
+  version: StandardVersion,
+  { added }: InspectedHeaders,
+  list: DeviationList,
+): void {
+  for (const { path, fault } of added) {
+    if (version !== '1.3.11') list.add('notable', 'not-in-version', path, 'ignored');
+    else if (fault) list.add(fault.level, fault.rule, path, fault.effect);
+  }
 }
 
-const noneAbsent: readonly Deviation[] = [];
+const noneAdded: readonly AddedHeader[] = [];
 
 /** Names that only the standard uses: a misspelt one has no effect. */
 const isOfStandard = /^(?:psu|tpp)-/;
@@ -203,6 +209,5 @@ const rows: readonly HeaderRow[] = [
   },
 ];
 
-const noRows: readonly HeaderRow[] = [];
 const requiredRows = rows.filter(({ requiredFor }) => requiredFor !== undefined);
 const rowsByName: ReadonlyMap<string, HeaderRow> = new Map(rows.map((row) => [lowerCase(row.name), row]));

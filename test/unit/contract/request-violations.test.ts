@@ -246,7 +246,7 @@ const inSinglePayments: readonly Row[] = [
   ['no debtor', request.single(single({ debtorAccount: undefined })), 'required body/debtorAccount'],
   ['no creditor', request.single(single({ creditorAccount: undefined })), 'required body/creditorAccount'],
   ['no name', request.single(single({ creditorName: undefined })), 'required body/creditorName'],
-  ['an empty name', request.single(single({ creditorName: '' })), 'min-length body/creditorName'],
+  ['an empty name', request.single(single({ creditorName: '' })), 'pattern body/creditorName'],
   ['a long name', request.single(single({ creditorName: 'x'.repeat(71) })), 'max-length body/creditorName'],
   ['null as a name', request.single(single({ creditorName: null })), 'type body/creditorName'],
   ['a number as a name', request.single(single({ creditorName: 42 })), 'type body/creditorName'],
@@ -756,7 +756,7 @@ const inAuthorisations: readonly Row[] = [
   [
     'an empty code',
     request.authorisation({ scaAuthenticationData: '' }),
-    'min-length body/scaAuthenticationData',
+    'pattern body/scaAuthenticationData',
   ],
   [
     'a number as the code',

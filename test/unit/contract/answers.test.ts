@@ -1,0 +1,295 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { JudgedResponse } from '../../../src/contract/judge-response.ts';
+import { answer, answerVerdictOf, bothContracts, contract6, periodic, single } from '../../kit/judged.ts';
+
+const links = {
+  scaRedirect: { href: 'https://bank.example/sca?id=1' },
+  self: { href: '/psd2/v1/payments/1' },
+};
+const initiated = { transactionStatus: 'RCVD', paymentId: '1234', _links: links };
+const started = { scaStatus: 'received', authorisationId: '1', _links: links };
+const xml = (content: string, message = 'pain.002.001.03', child = 'CstmrPmtStsRpt') =>
+  `<Document xmlns="urn:iso:std:iso:20022:tech:xsd:${message}"><${child}>${content}</${child}></Document>`;
+const inXml = (content: string, operation: 'getPaymentStatus' | 'getPayment' = 'getPaymentStatus') =>
+  answer(operation, 200, content, {
+    product: 'pain.001-sepa-credit-transfers',
+    headers: { 'Content-Type': 'application/xml' },
+  });
+
+/** Answers that clients of both versions understand. */
+const fine: readonly JudgedResponse[] = [
+  answer('initiatePayment', 201, initiated),
+  answer('initiatePayment', 201, initiated, {
+    headers: { 'Content-Type': 'application/json;charset=UTF-8' },
+  }),
+  answer('getPayment', 200, single({ transactionStatus: 'ACSP' })),
+  answer('getPeriodicPayment', 200, periodic({ transactionStatus: 'ACCP' })),
+  answer('getPaymentStatus', 200, { transactionStatus: 'ACTC', fundsAvailable: true, psuMessage: 'Wait' }),
+  inXml(xml('<OrgnlGrpInfAndSts><GrpSts>ACCP</GrpSts></OrgnlGrpInfAndSts>')),
+  answer('cancelPayment', 204, undefined),
+  answer('cancelPayment', 202, { transactionStatus: 'ACTC', _links: links }),
+  answer('startAuthorisation', 201, started),
+  answer('listAuthorisations', 200, { authorisationIds: ['123auth456'] }),
+  answer('listAuthorisations', 200, { authorisationIds: [] }),
+  answer('getAuthorisation', 200, { scaStatus: 'finalised', trustedBeneficiaryFlag: false }),
+  ...[400, 401, 403, 404, 405, 406, 408, 409, 415, 429, 500, 503].map((status) =>
+    answer('getPayment', status, { tppMessages: [{ category: 'ERROR', code: 'FORMAT_ERROR' }] }),
+  ),
+  answer(
+    'getPayment',
+    400,
+    { type: 'https://bank.example/e', code: 'FORMAT_ERROR' },
+    {
+      headers: { 'Content-Type': 'application/problem+json' },
+    },
+  ),
+  answer('getPayment', 503, undefined),
+];
+
+/** Answers that a client misreads, and why. */
+const harmful: readonly (readonly [name: string, judged: JudgedResponse, expected: string])[] = [
+  ['an unexpected success', answer('initiatePayment', 202, initiated), 'status status/2xx'],
+  ['an unexpected 204', answer('getPaymentStatus', 204, undefined), 'status status/2xx'],
+  ['a redirect by HTTP', answer('initiatePayment', 303, undefined), 'status status/3xx'],
+  ['no body', answer('initiatePayment', 201, undefined), 'no-body body'],
+  [
+    'HTML',
+    answer('getPaymentStatus', 200, '<html></html>', { headers: { 'Content-Type': 'text/html' } }),
+    'content-type headers/Content-Type',
+  ],
+  [
+    'XML for a JSON product',
+    { ...inXml(xml('')), paymentProduct: 'sepa-credit-transfers' },
+    'content-type headers/Content-Type',
+  ],
+  [
+    'no type',
+    answer(
+      'getPaymentStatus',
+      200,
+      { transactionStatus: 'RCVD' },
+      { headers: { 'Content-Type': undefined } },
+    ),
+    'content-type headers/Content-Type',
+  ],
+  ['broken JSON', answer('getPaymentStatus', 200, '{"transactionStatus":'), 'json body'],
+  ['a list', answer('listAuthorisations', 200, '["123auth456"]'), 'type body'],
+  [
+    'a key twice',
+    answer('getPaymentStatus', 200, '{"transactionStatus":"RCVD","transactionStatus":"RJCT"}'),
+    'duplicate-key body',
+  ],
+  ['no status', answer('getPaymentStatus', 200, { fundsAvailable: true }), 'required body/transactionStatus'],
+  [
+    'an unknown status',
+    answer('getPaymentStatus', 200, { transactionStatus: 'DONE' }),
+    'enum body/transactionStatus',
+  ],
+  [
+    'a number as the status',
+    answer('getPaymentStatus', 200, { transactionStatus: 1 }),
+    'type body/transactionStatus',
+  ],
+  [
+    'no payment id',
+    answer('initiatePayment', 201, { ...initiated, paymentId: undefined }),
+    'required body/paymentId',
+  ],
+  [
+    'a number as the payment id',
+    answer('initiatePayment', 201, { ...initiated, paymentId: 1234 }),
+    'type body/paymentId',
+  ],
+  ['no links', answer('initiatePayment', 201, { ...initiated, _links: undefined }), 'required body/_links'],
+  [
+    'a link as a text',
+    answer('initiatePayment', 201, { ...initiated, _links: { self: '/v1/payments/1' } }),
+    'type body/_links/self',
+  ],
+  [
+    'a link without href',
+    answer('initiatePayment', 201, { ...initiated, _links: { scaRedirect: { url: 'https://x' } } }),
+    'required body/_links/scaRedirect/href',
+  ],
+  [
+    'a list of links',
+    answer('initiatePayment', 201, { ...initiated, _links: [{ href: '/v1' }] }),
+    'type body/_links',
+  ],
+  [
+    'a link with a space',
+    answer('initiatePayment', 201, {
+      ...initiated,
+      _links: { scaRedirect: { href: 'https://bank.example/a b' } },
+    }),
+    'pattern body/_links/scaRedirect/href',
+  ],
+  [
+    'an unknown link as a text',
+    answer('initiatePayment', 201, { ...initiated, _links: { canary: '/v1' } }),
+    'type body/_links/*',
+  ],
+  [
+    'an unknown approach',
+    answer('initiatePayment', 201, initiated, { headers: { 'ASPSP-SCA-Approach': 'OAUTH' } }),
+    'pattern headers/ASPSP-SCA-Approach',
+  ],
+  [
+    'a location with a space',
+    answer('initiatePayment', 201, initiated, { headers: { Location: '/v1/payments/1 2' } }),
+    'pattern headers/Location',
+  ],
+  [
+    'no scaStatus',
+    answer('startAuthorisation', 201, { ...started, scaStatus: undefined }),
+    'required body/scaStatus',
+  ],
+  ['an unknown scaStatus', answer('getAuthorisation', 200, { scaStatus: 'done' }), 'enum body/scaStatus'],
+  [
+    'no authorisation id',
+    answer('startAuthorisation', 201, { ...started, authorisationId: undefined }),
+    'required body/authorisationId',
+  ],
+  [
+    'links instead of ids',
+    answer('listAuthorisations', 200, { authorisationIds: [{ href: '/v1' }] }),
+    'type body/authorisationIds/#',
+  ],
+  [
+    'ids under the old name',
+    answer('listAuthorisations', 200, { cancellationIds: ['1'] }),
+    'required body/authorisationIds',
+  ],
+  [
+    'a method without its id',
+    answer('startAuthorisation', 201, { ...started, scaMethods: [{ authenticationType: 'SMS_OTP' }] }),
+    'required body/scaMethods/#/authenticationMethodId',
+  ],
+  [
+    'a challenge as a text',
+    answer('startAuthorisation', 201, { ...started, challengeData: { data: '123' } }),
+    'type body/challengeData/data',
+  ],
+  [
+    'no amount',
+    answer('getPayment', 200, single({ instructedAmount: undefined })),
+    'required body/instructedAmount',
+  ],
+  [
+    'a number as an amount',
+    answer('getPayment', 200, single({ instructedAmount: { currency: 'EUR', amount: 1 } })),
+    'type body/instructedAmount/amount',
+  ],
+  [
+    'no beginning',
+    answer('getPeriodicPayment', 200, periodic({ startDate: undefined })),
+    'required body/startDate',
+  ],
+  [
+    'a cancellation without a status',
+    answer('cancelPayment', 202, { _links: links }),
+    'required body/transactionStatus',
+  ],
+  ['broken XML', inXml('<Document>'), 'xml xml'],
+  ['a DOCTYPE', inXml(`<!DOCTYPE Document>${xml('')}`), 'doctype xml'],
+  ['pain.002 for a payment', inXml(xml(''), 'getPayment'), 'message-type xml'],
+  ['pain.001 for a status', inXml(xml('', 'pain.001.001.03', 'CstmrCdtTrfInitn')), 'message-type xml'],
+];
+
+/** What banks do, and what clients must expect. */
+const usual: readonly (readonly [name: string, judged: JudgedResponse, expected: string])[] = [
+  [
+    'an unknown field',
+    answer('getPaymentStatus', 200, { transactionStatus: 'RCVD', canary: 1 }),
+    'unknown body/* none',
+  ],
+  [
+    'scaStatus with a status',
+    answer('getPaymentStatus', 200, { transactionStatus: 'ACCP', scaStatus: 'received' }),
+    'not-in-standard body/scaStatus none',
+  ],
+  [
+    'tppMessage',
+    answer('getPaymentStatus', 200, { transactionStatus: 'RJCT', tppMessage: [] }),
+    'singular-name body/tppMessage client-may-fail',
+  ],
+  ['200 for a repeated initiation', answer('initiatePayment', 200, initiated), 'status status/2xx none'],
+  ['200 for a cancellation', answer('cancelPayment', 200, undefined), 'status status/2xx none'],
+  ['501', answer('getPayment', 501, undefined), 'status status/5xx none'],
+  [
+    'an error in HTML',
+    answer('getPayment', 500, '<html>', { headers: { 'Content-Type': 'text/html' } }),
+    'content-type error none',
+  ],
+  [
+    'a problem without a type',
+    answer(
+      'cancelPayment',
+      400,
+      { code: 'RESOURCE_BLOCKED' },
+      { headers: { 'Content-Type': 'application/problem+json' } },
+    ),
+    'required error/type none',
+  ],
+  [
+    'an error without a code',
+    answer('getPayment', 404, { tppMessages: [{ category: 'ERROR' }] }),
+    'required error/tppMessages/#/code none',
+  ],
+  ['broken JSON of an error', answer('getPayment', 500, '{'), 'json error none'],
+  [
+    'no X-Request-ID',
+    answer(
+      'getPaymentStatus',
+      200,
+      { transactionStatus: 'RCVD' },
+      { headers: { 'X-Request-ID': undefined } },
+    ),
+    'required headers/X-Request-ID none',
+  ],
+  [
+    'a flag as a text',
+    answer('getAuthorisation', 200, { scaStatus: 'finalised', trustedBeneficiaryFlag: 'true' }),
+    'text-for-boolean body/trustedBeneficiaryFlag client-may-fail',
+  ],
+  ['ACCT in pain.002', inXml(xml('<GrpSts>ACCT</GrpSts>')), 'enum xml/GrpSts client-may-fail'],
+];
+
+describe('the contract of an answer', () => {
+  test('has nothing against answers that both versions have', () => {
+    for (const contract of bothContracts)
+      for (const judged of fine)
+        assert.deepEqual(answerVerdictOf(contract, judged), [], `${judged.operation} ${judged.status}`);
+  });
+
+  for (const [name, judged, expected] of harmful) {
+    test(`reports ${name} as harmful`, () => {
+      for (const contract of bothContracts) {
+        const found = answerVerdictOf(contract, judged);
+        assert.ok(
+          found.includes(`harmful ${expected} client-may-fail`),
+          `${contract.version}: ${found.join(', ')}`,
+        );
+      }
+    });
+  }
+
+  for (const [name, judged, expected] of usual) {
+    test(`reports ${name} as usual`, () => {
+      for (const contract of bothContracts)
+        assert.deepEqual(answerVerdictOf(contract, judged), [`usual ${expected}`]);
+    });
+  }
+
+  test('reports links without any entry, and says what it cannot judge', () => {
+    assert.deepEqual(
+      answerVerdictOf(contract6, answer('initiatePayment', 201, { ...initiated, _links: {} })),
+      ['notable link body/_links client-may-fail'],
+    );
+    const encoded = answer('getPaymentStatus', 200, 'xyz', { headers: { 'Content-Encoding': 'gzip' } });
+    assert.deepEqual(answerVerdictOf(contract6, encoded), [
+      'notable content-encoding headers/Content-Encoding not-judged',
+    ]);
+  });
+});
