@@ -102,15 +102,20 @@ export interface Deviation {
   readonly effect: Effect;
 }
 
-/** The most deviations that one message can have in a report. */
-export const maxDeviations = 50;
+/** How many deviations of one message are kept. Harmful ones have room of their own, so that others cannot hide them. */
+const maxHarmful = 20;
+const maxOthers = 29;
+/** After so many, with repetitions, and one of them harmful, the rest of a large body need not be checked. */
+const maxFound = 1_000;
 
-export const noDeviations: readonly Deviation[] = [];
+const noDeviations: readonly Deviation[] = [];
 
 /** Collects the deviations of one message, each rule and path once. */
 export class DeviationList {
-  #found: Deviation[] | undefined;
+  #deviations: Deviation[] | undefined;
   #known: Set<string> | undefined;
+  #found = 0;
+  #harmful = 0;
 
   add(level: Level, rule: Rule, path: string, effect: Effect): void {
     this.addAll([{ level, rule, path, effect }]);
@@ -118,25 +123,35 @@ export class DeviationList {
 
   addAll(deviations: readonly Deviation[]): void {
     for (const deviation of deviations) {
-      this.#found ??= [];
+      this.#found++;
+      this.#deviations ??= [];
       this.#known ??= new Set();
-      const key = `${deviation.rule} ${deviation.path}`;
-      if (this.#known.has(key) || this.isFull) continue;
-      this.#known.add(key);
-      this.#found.push(deviation);
-      if (this.#found.length === maxDeviations - 1) this.#found.push(tooMany);
+      const key = keyOf(deviation);
+      if (!this.#known.has(key)) this.#keep(deviation, key, this.#deviations, this.#known);
     }
   }
 
-  /** Whether no further deviation is kept, so that the rest of a large body need not be checked. */
+  #keep(deviation: Deviation, key: string, kept: Deviation[], known: Set<string>): void {
+    const isHarmful = deviation.level === 'harmful';
+    if (isHarmful ? this.#harmful < maxHarmful : kept.length - this.#harmful < maxOthers) {
+      known.add(key);
+      kept.push(deviation);
+      if (isHarmful) this.#harmful++;
+      return;
+    }
+    if (!known.has(tooManyKey)) kept.push(tooMany);
+    known.add(tooManyKey);
+  }
+
+  /** Whether the message is harmful in any case, and has been checked long enough. */
   get isFull(): boolean {
-    return this.#found?.length === maxDeviations;
+    return this.#found >= maxFound && this.#harmful > 0;
   }
 
   /** Harmful ones first. */
   sorted(): readonly Deviation[] {
-    if (!this.#found) return noDeviations;
-    return this.#found.toSorted((one, other) => rankOf[one.level] - rankOf[other.level]);
+    if (!this.#deviations) return noDeviations;
+    return this.#deviations.toSorted((one, other) => rankOf[one.level] - rankOf[other.level]);
   }
 }
 
@@ -146,5 +161,8 @@ const tooMany: Deviation = {
   path: 'message',
   effect: 'not-judged',
 };
+
+const keyOf = ({ rule, path }: Deviation) => `${rule} ${path}`;
+const tooManyKey = keyOf(tooMany);
 
 const rankOf: Readonly<Record<Level, number>> = { harmful: 0, notable: 1, usual: 2 };
