@@ -26,6 +26,7 @@ import { createNameTable } from '../src/telemetry/name-table.ts';
 import { createRecentRequests } from '../src/telemetry/recent-requests.ts';
 import { createRecordSlots } from '../src/telemetry/record-slots.ts';
 import type { RequestRecord } from '../src/telemetry/request-record.ts';
+import { contractParts } from './contract-parts.ts';
 import type { LoopBody } from './measure/cpu-loop.ts';
 import { cachedBody, initiation, initiationResponse, statusRequest } from './traffic.ts';
 
@@ -152,6 +153,7 @@ export const parts: readonly Part[] = [
   },
   { name: 'request log: payment hash, known', body: () => hashPaymentId(id) },
   { name: 'token bucket: reserve a permit', body: () => reservePermit(0, 1_000, rate, 3_000) },
+  ...contractParts,
 ];
 
 function operationOf(method: string, path: string): Operation {

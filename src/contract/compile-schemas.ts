@@ -46,6 +46,7 @@ export async function compileSchemas(
     allErrors: true, // the size of the value is bounded: read-json.ts
     allowUnionTypes: true,
     messages: false,
+    logger: false,
     // Less work for Ajv: the schemas are ours, and validators are as fast without the optimisations of their code.
     validateSchema: false,
     inlineRefs: false,

@@ -24,75 +24,78 @@ export type Effect =
   | 'not-judged'
   | 'none';
 
-export type Rule =
+export type Rule = (typeof rules)[number];
+
+export const rules = [
   // JSON Schema
-  | 'required'
-  | 'type'
-  | 'pattern'
-  | 'format'
-  | 'enum'
-  | 'max-length'
-  | 'min-items'
-  | 'max-items'
-  | 'unique-items'
-  | 'min-properties'
-  | 'empty'
-  | 'unknown'
-  | 'not-in-version'
-  | 'not-in-service'
-  | 'not-in-standard'
+  'required',
+  'type',
+  'pattern',
+  'format',
+  'enum',
+  'max-length',
+  'min-items',
+  'max-items',
+  'unique-items',
+  'min-properties',
+  'empty',
+  'unknown',
+  'not-in-version',
+  'not-in-service',
+  'not-in-standard',
   // known faults
-  | 'leading-zero'
-  | 'text-for-boolean'
-  | 'ipv6'
-  | 'singular-name'
-  | 'white-space'
+  'leading-zero',
+  'text-for-boolean',
+  'ipv6',
+  'singular-name',
+  'white-space',
   // the message
-  | 'repeated'
-  | 'required-with'
-  | 'content-type'
-  | 'charset'
-  | 'accept'
-  | 'no-body'
-  | 'unexpected-body'
-  | 'content-encoding'
-  | 'too-large'
-  | 'too-complex'
-  | 'encoding'
-  | 'byte-order-mark'
-  | 'json'
-  | 'duplicate-key'
-  | 'lone-surrogate'
-  | 'xml'
-  | 'doctype'
-  | 'message-type'
-  | 'boundary'
-  | 'parts'
-  | 'status'
-  | 'path'
-  | 'link'
+  'repeated',
+  'required-with',
+  'content-type',
+  'charset',
+  'accept',
+  'no-body',
+  'unexpected-body',
+  'content-encoding',
+  'too-large',
+  'too-complex',
+  'encoding',
+  'byte-order-mark',
+  'json',
+  'duplicate-key',
+  'lone-surrogate',
+  'xml',
+  'doctype',
+  'message-type',
+  'boundary',
+  'parts',
+  'status',
+  'path',
+  'link',
   // the payment
-  | 'iban'
-  | 'currency'
-  | 'currency-withdrawn'
-  | 'amount-positive'
-  | 'amount-digits'
-  | 'significant-digits'
-  | 'identification'
-  | 'end-before-start'
-  | 'months-and-frequency'
-  | 'date-in-past'
-  | 'several-bodies'
+  'iban',
+  'currency',
+  'currency-withdrawn',
+  'amount-positive',
+  'amount-digits',
+  'significant-digits',
+  'identification',
+  'end-before-start',
+  'months-and-frequency',
+  'date-in-past',
+  'several-bodies',
   // the signature
-  | 'digest'
-  | 'digest-algorithm'
-  | 'signature'
-  | 'signed-headers'
+  'digest',
+  'digest-algorithm',
+  'signature',
+  'signed-headers',
   // of a profile
-  | 'forbidden'
-  | 'ignored'
-  | 'characters'
-  | 'too-many-deviations';
+  'forbidden',
+  'ignored',
+  'characters',
+  'too-many-deviations',
+] as const;
 
 export interface Deviation {
   readonly level: Level;

@@ -2,12 +2,13 @@
 
 import { z } from 'zod';
 import type { Definitions } from './compile-schemas.ts';
-import type { Deviation } from './deviation.ts';
+import { type Deviation, rules } from './deviation.ts';
 import { sharedDefinitions } from './field-schemas.ts';
 import { requestDefinitions } from './request-schemas.ts';
 import type { Schema } from './standard-versions.ts';
 
-const bodies = [...Object.keys(requestDefinitions), ...Object.keys(sharedDefinitions)];
+const schemas: Definitions = { ...requestDefinitions, ...sharedDefinitions };
+const bodies = Object.keys(schemas);
 
 /** Patterns are not offered: with them, an operator could write one that takes very long. */
 const field = z.strictObject({
@@ -43,9 +44,26 @@ const field = z.strictObject({
     .describe('The only characters that the bank accepts, one after the other.'),
 });
 
+const fieldOfSchema = field.superRefine(({ body, field: name, presence, ...limits }, context) => {
+  const properties: Schema = Object(Object(schemas[body]).properties);
+  const schema = Object.hasOwn(properties, name) ? Object(properties[name]) : undefined;
+  const refuse = (message: string) => context.addIssue({ code: 'custom', path: ['field'], message });
+  if (!schema && !presence) refuse('the standard does not have this field here; correct it, or add presence');
+  const isLimited = [limits.maxLength, limits.oneOf, limits.characters].some((limit) => limit !== undefined);
+  if (schema && isLimited && !mayBeText(schema))
+    refuse('this field is no text; remove maxLength, oneOf and characters');
+  if (limits.effect && presence !== 'ignored') refuse('effect belongs to presence: ignored');
+});
+
+function mayBeText(schema: Schema): boolean {
+  if ('absent' in schema) return true;
+  const { type } = 'byVersion' in schema ? Object(Object(schema.byVersion)['1.3.11']) : schema;
+  return type === 'string';
+}
+
 const level = z.strictObject({
   path: z.string().min(1).max(200).describe('As in the report, such as headers/PSU-IP-Address.'),
-  rule: z.string().min(1).max(50).describe('As in the report, such as required.'),
+  rule: z.enum(rules).describe('As in the report, such as required.'),
   level: z
     .enum(['harmful', 'notable', 'usual'])
     .describe('harmful: the bank refuses it. notable, usual: the bank accepts it; it is only reported.'),
@@ -57,7 +75,11 @@ const profileSchema = z.strictObject({
     .max(100)
     .prefault([])
     .describe('Payment products of the bank that the standard does not list.'),
-  fields: z.array(field).max(500).prefault([]).describe('Fields that the bank treats in another way.'),
+  fields: z
+    .array(fieldOfSchema)
+    .max(500)
+    .prefault([])
+    .describe('Fields that the bank treats in another way.'),
   levels: z.array(level).max(500).prefault([]).describe('Deviations that this bank tolerates, or does not.'),
 });
 

@@ -14,9 +14,9 @@ export const allowedInDevelopment: Readonly<Record<string, string>> = {
 
 const allowed: ReadonlySet<string> = new Set(allowedLicences);
 
-/** Whether an SPDX expression leaves a choice of these alone. `OR` offers one, `AND` asks for all. */
+/** Whether an SPDX expression leaves a choice of these alone. `OR` offers one, `AND` asks for all; some write them small. */
 export const isAllowed = (expression: string): boolean =>
   expression
     .replace(/[()]/g, '')
-    .split(' OR ')
-    .some((choice) => choice.split(' AND ').every((one) => allowed.has(one)));
+    .split(/ or /i)
+    .some((choice) => choice.split(/ and /i).every((one) => allowed.has(one)));

@@ -74,6 +74,9 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
 const allowedImporters: Readonly<Record<string, (path: string) => boolean>> = {
   express: (path) => /^(http|admin)\//.test(path),
   negotiator: (path) => path === 'http/accept.ts',
+  ajv: (path) => path === 'contract/compile-schemas.ts',
+  ibantools: (path) => path === 'contract/iban.ts',
+  saxes: (path) => path === 'contract/read-xml.ts',
   commander: (path) => path === 'commands/command-line.ts',
   'http-proxy-middleware': (path) => path === 'upstream/transport.ts',
   opossum: (path) => path === 'upstream/circuit/failure-window.ts',

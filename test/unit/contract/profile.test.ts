@@ -84,6 +84,20 @@ describe('the profile of a bank', () => {
     ]);
   });
 
+  test('is refused if it restricts what it cannot', () => {
+    const fields = [
+      { body: 'singlePayment', field: 'creditorNmae', maxLength: 35 },
+      { body: 'bulkPayment', field: 'payments', maxLength: 35 },
+      { body: 'singlePayment', field: 'creditorName', presence: 'required', effect: 'executed-at-once' },
+    ];
+    for (const field of fields) {
+      const parsed = parseProfile({ fields: [field] });
+      assert.deepEqual('errors' in parsed && parsed.errors.map(({ path }) => path), ['fields.0.field']);
+    }
+    const levels = [{ path: 'headers/PSU-IP-Address', rule: 'requird', level: 'usual' }];
+    assert.ok('errors' in parseProfile({ levels }));
+  });
+
   test('changes the hash of the contract, as a zone does', () => {
     const options = [
       { standardVersion: '1.3.6' },
