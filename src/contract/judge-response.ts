@@ -138,7 +138,7 @@ function inspectBody(
   if (message && (essence === mediaTypes.xml || essence === 'text/xml')) {
     const found = new DeviationList();
     readXml(body, message, 'xml', found);
-    list.addAll(found.sorted().map((deviation) => ({ ...deviation, effect: effectOf(deviation) })));
+    list.addAll(found.sorted().map(inAnswer));
     return undefined;
   }
   const isMultipart = operation === 'getPeriodicPayment' && essence === mediaTypes.multipart;
@@ -182,11 +182,15 @@ function inspectJson(
 ): InspectedJson | undefined {
   const found = new DeviationList();
   const read = readJson(body, root, found);
-  list.addAll(found.sorted().map((deviation) => ({ ...deviation, effect: effectOf(deviation) })));
+  list.addAll(found.sorted().map(inAnswer));
   return read && { definition, root, ...read };
 }
 
-const effectOf = ({ effect }: Deviation) => (effect === 'not-judged' ? effect : 'client-may-fail');
+/** What the readers of requests found, for an answer. */
+function inAnswer(deviation: Deviation): Deviation {
+  if (deviation.effect === 'not-judged') return { ...deviation, level: 'notable' };
+  return { ...deviation, effect: 'client-may-fail' };
+}
 
 function judgeJson({ validators }: Contract, json: InspectedJson, list: DeviationList): void {
   const { definition, root, value, repeatedKeys } = json;

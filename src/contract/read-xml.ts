@@ -6,6 +6,7 @@
 import { isUtf8 } from 'node:buffer';
 import { SaxesParser } from 'saxes';
 import { transactionStatuses } from '../pis/transaction-status.ts';
+import { isDate } from './dates.ts';
 import type { DeviationList } from './deviation.ts';
 import { looksLikeIban } from './iban.ts';
 import { checkAmountValue, checkCurrency, checkIban } from './payment-rules.ts';
@@ -14,7 +15,7 @@ import { limits } from './read-json.ts';
 export interface XmlDocument {
   /** Path of the document in the message. */
   readonly root: string;
-  /** As they were sent. */
+  /** Without a zone, if they had one. */
   readonly executionDates: readonly string[];
 }
 
@@ -120,6 +121,14 @@ function createReader(message: keyof typeof messages, root: string, list: Deviat
     else list.add('harmful', 'pattern', `${root}/InstdAmt`, 'refused');
   };
 
+  const checkDay = (day: string) => {
+    if (day === '') return; // of an element that contains others
+    if (!/^\d{4}-\d{2}-\d{2}(?:Z|[+-]\d{2}:\d{2})?$/.test(day) || !isDate(day.slice(0, 10))) {
+      list.add('harmful', 'format', `${root}/ReqdExctnDt`, 'refused');
+    }
+    if (executionDates.length < maxDates) executionDates.push(day.slice(0, 10));
+  };
+
   return {
     executionDates,
     open(local: string, uri: string, ccy: string | undefined): void {
@@ -147,7 +156,7 @@ function createReader(message: keyof typeof messages, root: string, list: Deviat
         case 'ReqdExctnDt':
         case 'Dt': // inside ReqdExctnDt in newer messages
           if (local === 'Dt' && open.at(-1) !== 'ReqdExctnDt') return;
-          if (value.trim() !== '' && executionDates.length < maxDates) executionDates.push(value.trim());
+          checkDay(value.trim());
           return;
         case 'GrpSts':
         case 'PmtInfSts':

@@ -28,6 +28,8 @@ interface HeaderRow {
   readonly operations: ReadonlySet<OperationName>;
   readonly requiredFor?: ReadonlySet<OperationName>;
   readonly since?: '1.3.11';
+  /** Whether it is a list, which may be sent as several fields (RFC 9110 section 5.3). */
+  readonly isList?: true;
   /** @returns what is wrong with a value */
   readonly check?: (value: string) => Fault | undefined;
 }
@@ -50,8 +52,11 @@ export function inspectHeaders(
     const row = rowsByName.get(name);
     if (!row && isOfStandard.test(name)) list.add('usual', 'unknown', 'headers/*', 'ignored');
     if (!row?.operations.has(operation)) continue;
-    if (values.has(name)) list.add('harmful', 'repeated', `headers/${row.name}`, 'refused');
-    values.set(name, value);
+    const earlier = values.get(name);
+    if (earlier !== undefined && !row.isList) {
+      list.add('harmful', 'repeated', `headers/${row.name}`, 'refused');
+    }
+    values.set(name, earlier !== undefined && row.isList ? `${earlier}, ${value}` : value);
     const fault = row.check?.(value);
     if (row.since) added = [...added, { path: `headers/${row.name}`, fault }];
     else if (fault) list.add(fault.level, fault.rule, `headers/${row.name}`, fault.effect);
@@ -178,10 +183,10 @@ const rows: readonly HeaderRow[] = [
     operations: all,
     check: (value) => (/^\d{1,5}$/.test(value) && Number(value) < 65_536 ? undefined : doubtful('format')),
   },
-  { name: 'PSU-Accept', operations: all },
-  { name: 'PSU-Accept-Charset', operations: all },
-  { name: 'PSU-Accept-Encoding', operations: all },
-  { name: 'PSU-Accept-Language', operations: all },
+  { name: 'PSU-Accept', operations: all, isList: true },
+  { name: 'PSU-Accept-Charset', operations: all, isList: true },
+  { name: 'PSU-Accept-Encoding', operations: all, isList: true },
+  { name: 'PSU-Accept-Language', operations: all, isList: true },
   { name: 'PSU-User-Agent', operations: all },
   {
     name: 'PSU-Http-Method',
@@ -200,8 +205,8 @@ const rows: readonly HeaderRow[] = [
   },
   // Not declared by the files, but used by them.
   { name: 'Content-Type', operations: all },
-  { name: 'Content-Encoding', operations: all },
-  { name: 'Accept', operations: all },
+  { name: 'Content-Encoding', operations: all, isList: true },
+  { name: 'Accept', operations: all, isList: true },
   {
     name: 'Authorization',
     operations: all,

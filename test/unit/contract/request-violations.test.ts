@@ -659,6 +659,7 @@ const inXml: readonly Row[] = [
     request.xml(pain001(transferXml('<InstdAmt Ccy="EUR">1,50</InstdAmt>'))),
     'pattern xml/InstdAmt',
   ],
+  ['a German date', request.xml(pain001().replace('2027-02-15', '15.02.2027')), 'format xml/ReqdExctnDt'],
   [
     'three digits of euros',
     request.xml(pain001(transferXml('<InstdAmt Ccy="EUR">1.505</InstdAmt>'))),

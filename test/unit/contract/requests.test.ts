@@ -212,6 +212,17 @@ describe('what is only reported', () => {
     assert.deepEqual(verdictOf(contract6, judged), []);
   });
 
+  test('lists may be sent as several headers', () => {
+    const judged = request.single(undefined, { headers: { Accept: 'text/html' } });
+    const headers = [
+      ...judged.headers,
+      ['accept', 'application/json'],
+      ['PSU-Accept', 'a'],
+      ['PSU-Accept', 'b'],
+    ] as const;
+    assert.deepEqual(verdictOf(contract6, { ...judged, headers }), []);
+  });
+
   test('parameters of types may be written in any case', () => {
     for (const type of ['application/json;charset=UTF-8', 'Application/JSON; charset="utf-8"'])
       assert.deepEqual(
