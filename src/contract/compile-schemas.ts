@@ -36,7 +36,7 @@ interface Remark extends Absence {
   readonly matches: string;
 }
 
-/** @param prepare the definitions that messages are checked with. Compiles one in each turn of the event loop. */
+/** Compiles one definition in each turn of the event loop. @param prepare those that messages are checked with */
 export async function compileSchemas(
   definitions: Definitions,
   prepare: Readonly<Record<string, Direction>>,
@@ -48,6 +48,7 @@ export async function compileSchemas(
     messages: false,
     logger: false,
     // Less work for Ajv: the schemas are ours, and validators are as fast without the optimisations of their code.
+    meta: false,
     validateSchema: false,
     inlineRefs: false,
     code: { optimize: false },
@@ -55,13 +56,14 @@ export async function compileSchemas(
   });
   addKeywords(ajv);
   ajv.addSchema({ $id: 'contract', definitions: withAbsences(definitions) });
+  await nextTurn();
   const names = propertyNamesIn(definitions);
   const checks = new Map<string, Check>();
-  for (const [name, direction] of Object.entries(prepare)) {
+  for (const name of Object.keys(definitions)) {
     const validate = ajv.getSchema(`contract#/definitions/${name}`);
-    if (!validate) throw new Error(`there is no definition of ${name}`);
-    checks.set(name, { validate, direction });
-    await nextTurn();
+    const direction = prepare[name];
+    if (validate && direction) checks.set(name, { validate, direction });
+    await nextTurn(); // the first ones are parts of the others
   }
   const pathOf = (root: string, segments: readonly string[]) => schemaPath(root, segments, names);
   return {
