@@ -6,7 +6,14 @@ import type { JudgedRequest } from '../../../src/contract/judge-request.ts';
 import type { JudgedResponse } from '../../../src/contract/judge-response.ts';
 import { createMatcher } from '../../../src/pis/operations.ts';
 import { type Example, type ExampleAnswer, examples } from '../../kit/examples.ts';
-import { answerVerdictOf, bothContracts, harmfulOf, receivedAtMs, verdictOf } from '../../kit/judged.ts';
+import {
+  answerVerdictOf,
+  bothContracts,
+  harmfulOf,
+  receivedAtMs,
+  request,
+  verdictOf,
+} from '../../kit/judged.ts';
 
 const match = createMatcher({
   segment: '',
@@ -36,6 +43,37 @@ const responseOf = (example: Example, { status, headers, body }: ExampleAnswer):
   body: Buffer.from(body ?? ''),
 });
 
+/**
+ * After the example of a bulk in psd2-api 1.3.11 (The Berlin Group, CC BY 4.0), with its text for a boolean. Its misspelt key `instructedAmount"` is corrected here: with
+ * it, the payment has no amount.
+ */
+const bulk = {
+  batchBookingPreferred: 'true',
+  debtorAccount: { iban: 'DE40100100103307118608' },
+  requestedExecutionDate: '2018-08-01',
+  payments: [
+    {
+      instructedAmount: { currency: 'EUR', amount: '123.50' },
+      creditorName: 'Merchant123',
+      creditorAccount: { iban: 'DE02100100109307118603' },
+      remittanceInformationUnstructured: 'Ref Number Merchant 1',
+    },
+    {
+      instructedAmount: { currency: 'EUR', amount: '34.10' },
+      creditorName: 'Merchant456',
+      creditorAccount: { iban: 'FR7612345987650123456789014' },
+      remittanceInformationUnstructured: 'Ref Number Merchant 2',
+    },
+  ],
+};
+
+/** One for each step of an authorisation. */
+const authorisations = [
+  { psuData: { password: 'start12' } },
+  { authenticationMethodId: 'myAuthenticationID' },
+  { scaAuthenticationData: '123456' },
+];
+
 const answers = examples.flatMap((example) => example.answers.map((answer) => ({ example, answer })));
 
 describe('the contract and the examples of the standard', () => {
@@ -60,6 +98,24 @@ describe('the contract and the examples of the standard', () => {
       'usual white-space parts/xml_sct/IBAN may-be-refused',
       'usual white-space xml/IBAN may-be-refused',
     ]);
+  });
+
+  test('refuses neither the bulk nor the bodies of authorisations', () => {
+    for (const contract of bothContracts) {
+      assert.deepEqual(verdictOf(contract, request.bulk(bulk)), [
+        'usual text-for-boolean body/batchBookingPreferred may-be-refused',
+      ]);
+      for (const body of authorisations)
+        assert.deepEqual(verdictOf(contract, request.authorisation(body)), []);
+    }
+  });
+
+  test('refuses the bulk with its misspelt key, as the bank does', () => {
+    const body = JSON.stringify(bulk).replace('"instructedAmount":', '"instructedAmount\\"":');
+    for (const contract of bothContracts)
+      assert.deepEqual(harmfulOf(contract, request.bulk(undefined, { body })), [
+        'required body/payments/#/instructedAmount',
+      ]);
   });
 
   test('finds nothing harmful in an answer of its own version', () => {
