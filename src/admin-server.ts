@@ -118,6 +118,8 @@ export function createAdminServer({
         environment,
         perSecond: perSecond * currentConfig.value.notifications.share,
       })),
+    contractReport: services.contractGuard.report,
+    guarded: () => requestHandlers.current.guarded,
     resolve: services.resolve,
     signIn: signIn.handlers,
   });

@@ -70,6 +70,9 @@ export interface GatewayOrigin {
 /** Interval at which the sessions of open event streams are read, in case a message about their end was lost. Milliseconds. */
 const sessionPollMs = 15_000;
 
+/** Interval at which deviations from the standard are written to their report. Milliseconds. */
+const contractReportMs = 5_000;
+
 /** Interval at which certificate files are read. A change takes effect when two reads find the same. Milliseconds. */
 const filePollMs = 500;
 
@@ -162,6 +165,10 @@ export function assembleGateway(
     await services.requestRecords.flush();
     return Math.max(1, heartbeatMs - (performance.now() - startedAtMs));
   });
+  const contractReportTask = createPeriodicTask(async () => {
+    await services.contractGuard.flush();
+    return contractReportMs;
+  });
   const identitiesTask = createPeriodicTask(async () => {
     await requestHandlers.current.identities.refresh();
     return heartbeatMs;
@@ -188,6 +195,8 @@ export function assembleGateway(
     filePolling,
     requestLogTask,
     services.loadShedding,
+    services.contractGuard,
+    contractReportTask,
   ];
 
   function drain(): void {
@@ -211,6 +220,7 @@ export function assembleGateway(
     for (const task of tasks) task.stop();
     await services.webhooks.stop();
     await services.requestRecords.flush();
+    await services.contractGuard.close();
     await fleetTasks.stop(why);
     requestHandlers.current.upstreams.close();
     await services.ledger.deregister();
@@ -234,6 +244,7 @@ export function assembleGateway(
         // Before the active environment is stored: its absence shows that the state is new.
         await establishIdentities();
         await services.loadSharedState();
+        await requestHandlers.current.guarded.prepareEnforced();
         const { host, port, reusePort } = config.listen;
         const adminAddress = { host: config.admin.host, port: config.admin.port };
         const adminPort = await openConfiguredServer(adminServer, 'admin', adminAddress);

@@ -5,6 +5,8 @@
  * docs/architecture/lifecycle.md explains the order.
  */
 
+import { type EnforceContractDependencies, enforceContract } from './contract-guard/enforce-contract.ts';
+import { type ReportContractDependencies, reportContract } from './contract-guard/report-contract.ts';
 import {
   type ChooseEnvironmentDependencies,
   chooseEnvironment,
@@ -26,7 +28,11 @@ import { callUpstream, type Upstream } from './upstream/call-upstream.ts';
 
 export interface PipelineDependencies
   extends Omit<ChooseEnvironmentDependencies, 'prefetchStatus'>,
-    IdentifyTenantDependencies {
+    IdentifyTenantDependencies,
+    EnforceContractDependencies,
+    Omit<ReportContractDependencies, 'contractGuard'> {
+  readonly contractGuard: EnforceContractDependencies['contractGuard'] &
+    ReportContractDependencies['contractGuard'];
   readonly observer: Required<RequestObserver>;
   /** `undefined` if requests are not traced. */
   readonly startTrace: StartTrace | undefined;
@@ -52,24 +58,30 @@ export function createPipeline(dependencies: PipelineDependencies): Handler<PisR
       .use(prefetchWithClaim(routing)) // shares the round trip of the claim
       .use(enforceIdempotency(idempotency, createUpdatePublicUrl(publicUrl, segment)))
       .use(chooseEnvironment(routing)) // sets request.environment
+      .use(enforceContract(dependencies)) // behind the ledger: a repeat gets its response before any rule
       .use(subscribe(webhooks)) // to webhooks about the status
       .use(cacheStatus(statusCache)) // invalidates before and after
       .use(rewriteUrls(publicUrl, segment))
+      .use(reportContract(dependencies)) // queues checks of what the bank gets and answers
       .endWith(callUpstream(dependencies.upstreamFor)),
     read: begin
       .use(idempotency.resolveCancelled)
       .use(chooseEnvironment(routing))
+      .use(enforceContract(dependencies))
       .use(cacheStatus(statusCache)) // records the status that the response shows
       .use(rewriteUrls(publicUrl, segment))
+      .use(reportContract(dependencies))
       .endWith(callUpstream(dependencies.upstreamFor)),
     status: begin
       .use(updatePublicUrl(publicUrl, segment)) // a cached status may have links of an earlier configuration
       .use(idempotency.resolveCancelled)
       .use(chooseEnvironment(routing))
+      .use(enforceContract(dependencies))
       .use(awaitStatus(notifications)) // conditional and waiting reads
       .use(renewCredentials(webhooks)) // with which the status is read for webhooks
       .use(cacheStatus(statusCache))
       .use(rewriteUrls(publicUrl, segment))
+      .use(reportContract(dependencies)) // of reads that the cache does not answer
       .endWith(callUpstream(dependencies.upstreamFor)),
   };
   return (request) => pipelines[request.operation.lane](request);
@@ -83,5 +95,6 @@ export function createPollPipeline(dependencies: PipelineDependencies): Handler<
     .use(chooseEnvironment({ ...dependencies, prefetchStatus: statusCache.prefetch }))
     .use(cacheStatus(statusCache))
     .use(rewriteUrls(publicUrl, segment))
+    .use(reportContract(dependencies, 'answers'))
     .endWith(callUpstream(dependencies.upstreamFor));
 }

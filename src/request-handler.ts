@@ -7,6 +7,10 @@ import { certificateView } from './certificates/installed-certificates.ts';
 import { isProduction } from './config/production.ts';
 import { longestDeadlines } from './config/resolve-defaults.ts';
 import type { Config, EnvironmentSettings } from './config/schema.ts';
+import {
+  createGuardedEnvironments,
+  type GuardedEnvironments,
+} from './contract-guard/guarded-environments.ts';
 import { type PreflightReport, preflight } from './environments/preflight.ts';
 import { type AuthenticateClient, createClientAuthenticator } from './http/authenticate-client.ts';
 import { createNetworkOf } from './http/client-network.ts';
@@ -57,6 +61,8 @@ export interface RequestHandler {
   /** How the gateway itself reads statuses. */
   readonly polls: PollPipeline;
   readonly webhooks: WebhookConfig;
+  /** What the contract guard checks. */
+  readonly guarded: GuardedEnvironments;
   /** Removes a payment, or all payments, from the status caches of all instances. @throws GatewayError STATE_UNAVAILABLE */
   readonly purgeStatusCache: Purge;
   /** The environments for the admin API, in the order of the configuration. */
@@ -82,6 +88,7 @@ export function createRequestHandlers(config: Config, services: Services): Reque
       );
       const identities = isSame ? previous.identities : createIdentities(next, services);
       const handler = createRequestHandler(next, services, identities);
+      await handler.guarded.prepareEnforced();
       try {
         if (!isSame) await establish(identities, previous.identities);
       } catch (cause) {
@@ -127,6 +134,11 @@ function createRequestHandler(
   const statusCache = createStatusCache(config, services.statusCache, identities, prefetchPermit);
 
   const webhooks = createWebhookConfig(config, identities.current);
+  const guarded = createGuardedEnvironments(config.environments.all, (cause) =>
+    telemetry.log('error', 'the contracts of the environments cannot be compiled: nothing is checked', {
+      why: cause instanceof Error ? cause.message : String(cause),
+    }),
+  );
 
   const pipelineDependencies: PipelineDependencies = {
     log: telemetry.log,
@@ -170,6 +182,8 @@ function createRequestHandler(
       keepForMs: webhooks.keepForMs,
       log: telemetry.log,
     },
+    guarded,
+    contractGuard: services.contractGuard,
     prefetchPermit,
     publicUrl: listen.publicUrl,
     segment: standard.segment,
@@ -207,6 +221,7 @@ function createRequestHandler(
       },
     },
     webhooks,
+    guarded,
     purgeStatusCache: statusCache.purge,
     environmentViews: () => viewEnvironments(config.environments.all, upstreams),
     preflight(name) {

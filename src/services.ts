@@ -1,6 +1,7 @@
 /** The objects that outlive a reload of the configuration. Created once, before the first request handler. */
 
 import type { Config } from './config/schema.ts';
+import { type ContractGuard, createContractGuard } from './contract-guard/create-contract-guard.ts';
 import { type ActiveEnvironment, createActiveEnvironment } from './environments/active-environment.ts';
 import { type AffinityStore, createAffinityStore } from './environments/affinity.ts';
 import { type AuditLog, createAuditLog } from './environments/audit-log.ts';
@@ -67,6 +68,7 @@ export interface Services {
   readonly requestRecords: RequestRecords;
   readonly readInitiation: ReadInitiation;
   readonly lookUpLimits: LookUpLimits;
+  readonly contractGuard: ContractGuard;
   readonly loadShedding: LoadShedder;
   /** Flushes pending writes and refreshes shared data. Not in the heartbeat: it may be slow after an outage. */
   readonly maintenance: PeriodicTask;
@@ -163,6 +165,16 @@ export function createServices(
     tenantNames: createRecordedTenants(identitiesStore),
   });
 
+  const contractGuard = createContractGuard({
+    requestLog: encryptedState.requestLog,
+    keyValues: state.keyValues,
+    telemetry,
+    timeline,
+    instance: instanceId,
+    keepFor: () => currentConfig.value.contract.keepFor,
+    isBusy: loadShedding.isBusy,
+  });
+
   const takeQuota = createTakeQuota(state.tokenBuckets);
 
   const holds = createHolds(state);
@@ -224,6 +236,7 @@ export function createServices(
     readInitiation: createReadInitiation(ledger),
     lookUpLimits: createLookUpLimits({ take: takeQuota }),
     takeQuota,
+    contractGuard,
     loadShedding,
     maintenance,
     async loadSharedState() {

@@ -37,7 +37,7 @@ export const errorDescriptions: Readonly<Record<ErrorCode, ErrorDescription>> = 
   },
   HEADER_MALFORMED: {
     meaning:
-      'The head of the request is not valid HTTP/1.1, or two programs could read it differently: `Host` is missing, a header that must be unique is repeated, a header name contains an underscore, or `Content-Length` and `Transfer-Encoding` contradict each other. The gateway closes the connection if it cannot find the end of the request.',
+      'The head of the request is not valid HTTP/1.1, or two programs could read it differently: `Host` is missing, a header that must be unique or that this bank requires (`environments.NAME.contract.requireHeaders`) is repeated or missing, a header name contains an underscore, or `Content-Length` and `Transfer-Encoding` contradict each other. The gateway closes the connection if it cannot find the end of the request.',
     retry: corrected,
     action: 'Correct the header that the message names in `path`, if it names one.',
     example: { text: 'The header content-type appears more than once; send it once.', field: 'content-type' },
@@ -156,6 +156,18 @@ export const errorDescriptions: Readonly<Record<ErrorCode, ErrorDescription>> = 
       'Wait for the seconds in `Retry-After`, then repeat the request with the same `X-Request-ID`. It gets the response to the first request.',
     example: {
       text: 'The first request with this X-Request-ID is still in progress; repeat it with the same X-Request-ID.',
+    },
+  },
+  CONTRACT_VIOLATED: {
+    meaning:
+      'The request violates the version of the standard that the environment implements (`environments.NAME.contract`): the bank would refuse it, or execute it differently than the request asks. The gateway sends nothing. A repeat of an earlier request is answered before any rule.',
+    retry: corrected,
+    action:
+      'Correct what the message names: paths in the schema (`*` is an unknown name, `#` an index) with the violated rules, never values. The request had no effect, so the corrected one can have the same `X-Request-ID` or a new one.',
+    example: {
+      text: 'The request violates NextGenPSD2 1.3.6: body/instructedAmount/amount (pattern); nothing was sent.',
+      field: 'body/instructedAmount/amount',
+      environment,
     },
   },
   DUPLICATE_IN_DOUBT: {

@@ -16,6 +16,7 @@ import type { HoldCircuit } from '../upstream/circuit/holds.ts';
 import type { CircuitView } from '../upstream/circuit/tenant-circuits.ts';
 import { AdminRefusal } from './admin-refusal.ts';
 import { operatorOf } from './authenticate-operator.ts';
+import { type ContractDependencies, createContractHandlers } from './contract-handlers.ts';
 import type { Readiness } from './dashboard-snapshot.ts';
 import type { EventStream } from './event-stream.ts';
 import { createInDoubtHandlers, type InDoubtDependencies } from './in-doubt-handlers.ts';
@@ -26,7 +27,7 @@ import type { AdminApi } from './routes.ts';
 import type { SignIn } from './sign-in.ts';
 import { viewState } from './state-view.ts';
 
-interface AdminApiDependencies extends InDoubtDependencies, NotificationDependencies {
+interface AdminApiDependencies extends InDoubtDependencies, NotificationDependencies, ContractDependencies {
   readonly readiness: () => Readiness;
   readonly metrics: Pick<Metrics, 'text' | 'contentType'>;
   readonly environments: () => readonly EnvironmentView[];
@@ -74,6 +75,8 @@ export function createAdminApi({
   loss,
   subscriptions,
   pollLimits,
+  contractReport,
+  guarded,
   events,
   signIn,
 }: AdminApiDependencies): AdminApi {
@@ -81,6 +84,7 @@ export function createAdminApi({
     ...signIn,
     ...createInDoubtHandlers({ inDoubt, resolve, audit }),
     ...createNotificationHandlers({ subscriptions, pollLimits, audit }),
+    ...createContractHandlers({ contractReport, guarded }),
 
     getLiveness: () => ({ status: 'live' }),
 

@@ -156,6 +156,31 @@ export const resendRequest = z.strictObject(
   jsonError,
 );
 
+const days = z
+  .string()
+  .regex(/^([1-9]\d?|[1-3]\d\d|400)$/, 'expected a number from 1 to 400')
+  .describe('How many days, at most contract.keepFor; today is one of them.');
+
+/** Which deviations from the standard: all conditions must hold. */
+export const contractQuery = z.strictObject({
+  environment: z.string().min(1).optional(),
+  direction: z.enum(['request', 'response'], { error: 'expected request or response' }).optional(),
+  level: z.enum(['harmful', 'notable', 'usual'], { error: 'expected harmful, notable or usual' }).optional(),
+  days: days.default('30'),
+});
+
+export const compareQuery = z.strictObject({
+  from: z
+    .string({ error: 'expected the name of an environment' })
+    .min(1)
+    .describe('The environment with the requests.'),
+  to: z
+    .string({ error: 'expected the name of an environment' })
+    .min(1)
+    .describe('The environment that might get them.'),
+  days: days.default('7'),
+});
+
 /** Accepts that repeats of payments which the shared state has lost may be sent again. */
 export const acceptLossRequest = z.strictObject({ reason }, jsonError);
 

@@ -10,6 +10,8 @@ import {
 } from './notification-schemas.ts';
 import {
   acceptLossRequest,
+  compareQuery,
+  contractQuery,
   exportQuery,
   historyQuery,
   holdRequest,
@@ -32,6 +34,8 @@ import {
   circuit,
   circuits,
   configuration,
+  contractComparison,
+  contractReport,
   decisions,
   environments,
   errorCounts,
@@ -175,6 +179,27 @@ export const routes = {
     query: historyQuery,
     response: { description: 'The figures.', schema: history },
     errors: stateUnavailable,
+  },
+  showContractReport: {
+    method: 'get',
+    path: '/api/contract',
+    role: 'read',
+    summary: 'Show the deviations of requests and answers from the standard, of all instances',
+    query: contractQuery,
+    response: {
+      description: 'At most a thousand deviations, the harmful and the most frequent ones first.',
+      schema: contractReport,
+    },
+    errors: { 404: 'Unknown environment.', ...stateUnavailable },
+  },
+  compareContracts: {
+    method: 'get',
+    path: '/api/contract/compare',
+    role: 'read',
+    summary: 'Show what another environment would do with the requests of an environment',
+    query: compareQuery,
+    response: { description: 'The differences, the worst first.', schema: contractComparison },
+    errors: { 404: 'Unknown environment.', ...stateUnavailable },
   },
   listCircuits: {
     method: 'get',

@@ -92,6 +92,25 @@ export const commands: readonly Command[] = [
     },
   },
   {
+    name: 'contract report',
+    summary: 'List the deviations of requests and answers from the standard, of all instances',
+    options: ['environment', 'direction', 'level', 'days', ...gatewayOptions],
+    example: 'contract report --environment sandbox --level harmful',
+    run: async (options) => (await import('./contract.ts')).showReport(await connect(options), options),
+  },
+  {
+    name: 'contract compare',
+    summary: 'Show what an environment would do with the requests that another one has received',
+    arguments: [
+      { syntax: '<from>', description: 'the environment with the requests' },
+      { syntax: '<to>', description: 'the environment that might get them' },
+    ],
+    options: ['days', ...gatewayOptions],
+    example: 'contract compare sandbox production --days 7',
+    run: async (options, from = '', to = '') =>
+      (await import('./contract.ts')).compare(await connect(options), { ...options, between: [from, to] }),
+  },
+  {
     name: 'circuits',
     summary: 'Show the circuits of a running gateway',
     options: gatewayOptions,

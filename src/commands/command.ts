@@ -70,6 +70,9 @@ const optionRows = {
   environment: { flags: '--environment <name>', description: 'only this environment' },
   tenant: { flags: '--tenant <name>', description: 'only this tenant' },
   operation: { flags: '--operation <name>', description: 'only this operation, such as initiatePayment' },
+  level: { flags: '--level <level>', description: 'only this level: harmful, notable or usual' },
+  direction: { flags: '--direction <direction>', description: 'only request, or only response' },
+  days: { flags: '--days <number>', description: 'how many days, today included' },
   olderThan: {
     flags: '--older-than <duration>',
     description: 'only requests older than this, such as 10min',

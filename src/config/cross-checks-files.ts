@@ -5,6 +5,7 @@ import type { ReadFile } from '../certificates/file-watcher.ts';
 import { validateSigningKeyPair } from '../certificates/signature-algorithms.ts';
 import { type KeyPair, type KeyPairError, validateTls } from '../certificates/validate-key-pair.ts';
 import type { ConfigError } from './config-errors.ts';
+import { readProfile } from './contract-profile.ts';
 import type { CrossCheck, CrossCheckContext } from './cross-checks.ts';
 import { parseEncryptionKeys } from './encryption-keys.ts';
 import type { SettingPath } from './object-path.ts';
@@ -19,6 +20,7 @@ export const fileCrossChecks: readonly CrossCheck[] = [
   unusableProviderFiles,
   unusableClientCertificates,
   unusableSigningKeys,
+  unusableProfiles,
 ];
 
 /** The text for a file that cannot be read: `ENOENT: PATH`. */
@@ -127,6 +129,16 @@ function unusableSigningKeys({ environments }: Config, { read }: CrossCheckConte
     return errorsOf({ cert, key }, (pair) =>
       pair && signing ? validateSigningKeyPair(pair, signing.algorithm, Date.now()) : [],
     );
+  });
+}
+
+function unusableProfiles({ environments }: Config, { read }: CrossCheckContext): readonly ConfigError[] {
+  return environments.all.flatMap(({ name, contract }) => {
+    const settingPath = ['environments', name, 'contract', 'profile'];
+    const { path, content, errors } = openFile(settingPath, contract.profile, read);
+    const result = content && readProfile(content);
+    if (!result || 'profile' in result) return errors;
+    return result.errors.map((why) => ({ path, message: `the file cannot be used: ${why}` }));
   });
 }
 

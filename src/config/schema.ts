@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { admin } from './sections/admin.ts';
 import { clients } from './sections/clients.ts';
+import { contract } from './sections/contract.ts';
 import { type environment, environments } from './sections/environments.ts';
 import { listen } from './sections/listen.ts';
 import { notifications } from './sections/notifications.ts';
@@ -31,6 +32,7 @@ export const schema = z.strictObject({
   upstream,
   circuit,
   shaping,
+  contract,
   requests,
   log,
   tracing,
@@ -60,6 +62,7 @@ export type DeadlineSettings = Settings['deadlines'];
 export type UpstreamSettings = Settings['upstream'];
 export type CircuitSettings = Settings['circuit'];
 export type ShapingSettings = Settings['shaping'];
+export type ContractSettings = Settings['contract'];
 export type RequestsSettings = Settings['requests'];
 export type LogSettings = Settings['log'];
 export type TracingSettings = Settings['tracing'];
@@ -75,6 +78,9 @@ export type ClientSettings = Omit<Settings['clients'][number], 'tenant' | 'envir
 
 /** An environment as the schema parses it. */
 export type EnvironmentSection = DeepReadonly<z.output<typeof environment>>;
+
+/** The contract guard in one environment of the bank. */
+export type EnvironmentContractSettings = EnvironmentSection['contract'];
 
 /** The client certificate for one environment of the bank, and the authorities trusted there. */
 export type EnvironmentTlsSettings = NonNullable<EnvironmentSection['tls']>;

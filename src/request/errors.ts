@@ -45,6 +45,7 @@ export const errorTable = {
   ENVIRONMENT_MISMATCH: { ...denied, status: 409, tppCode: 'STATUS_INVALID' },
   DUPLICATE_MISMATCH: { ...denied, status: 409, tppCode: 'STATUS_INVALID' },
   DUPLICATE_IN_FLIGHT: { ...denied, status: 409, tppCode: 'STATUS_INVALID', retryAfterSeconds: 1 },
+  CONTRACT_VIOLATED: { ...refused, status: 400, tppCode: 'FORMAT_ERROR' },
   DUPLICATE_IN_DOUBT: { ...denied, status: 409, tppCode: 'STATUS_INVALID', reachedBank: 'maybe' },
   REQUEST_TIMEOUT: { ...refused, status: 408, tppCode: 'FORMAT_ERROR' },
   BODY_TOO_LARGE: { ...refused, status: 413, tppCode: 'FORMAT_ERROR' },

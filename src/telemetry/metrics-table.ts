@@ -108,6 +108,21 @@ export const metricsTable = {
     help: 'Requests of which no record was stored for the search: their tenant had used its share, or the shared state was unavailable.',
     labels: [],
   },
+  penstock_contract_checks_total: {
+    kind: 'counter',
+    help: 'Messages that the contract guard was to check, by result: checked, sampled_out (answers), shed because of load, failed, or not_counted.',
+    labels: ['environment', 'direction', 'result'],
+  },
+  penstock_contract_deviations_total: {
+    kind: 'counter',
+    help: 'Deviations of requests and answers from the standard, by level: harmful (the bank refuses the request or executes it differently; a client may misread the answer), notable, usual.',
+    labels: ['environment', 'operation', 'direction', 'level'],
+  },
+  penstock_contract_changes_total: {
+    kind: 'counter',
+    help: 'New kinds of deviations in the answers of the bank: the bank has changed. Counted by the instance that found it.',
+    labels: ['environment', 'operation'],
+  },
   penstock_late_answers_total: {
     kind: 'counter',
     help: 'Late responses: the bank sent them after the gateway had answered OUTCOME_UNKNOWN.',

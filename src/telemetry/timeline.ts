@@ -19,6 +19,7 @@ export const timelineKinds = [
   'start',
   'stop',
   'lost',
+  'contract',
 ] as const;
 
 const storedEntry = z.object({
@@ -79,7 +80,7 @@ const hourMs = 3_600_000;
 const keyOf = (hour: number) => `timeline:${hour}`;
 
 /**
- * How many changes of circuits and certificates one instance records in an hour. A journal keeps its newest texts: a circuit that
+ * How many changes of circuits, certificates and banks one instance records in an hour. A journal keeps its newest texts: a circuit that
  * opens and closes for an hour must not remove what operators did.
  */
 const maxAutomaticPerHour = 100;
@@ -108,7 +109,7 @@ export function createTimeline({ journals, instance, log, now = Date.now }: Time
 
   function record(event: TimelineEvent): void {
     if (isClosed) return;
-    const isAutomatic = event.kind === 'circuit' || event.kind === 'certificate';
+    const isAutomatic = event.kind === 'circuit' || event.kind === 'certificate' || event.kind === 'contract';
     const limit = isAutomatic ? countAutomatic() : 'under';
     if (limit === 'beyond') return;
     const recorded = limit === 'last' ? { kind: event.kind, text: suppressed } : event;
@@ -180,7 +181,7 @@ export function createTimeline({ journals, instance, log, now = Date.now }: Time
   };
 }
 
-const suppressed = `more than ${maxAutomaticPerHour} changes of circuits and certificates within an hour; further ones are only in the log`;
+const suppressed = `more than ${maxAutomaticPerHour} changes of circuits, certificates and banks within an hour; further ones are only in the log`;
 
 function entryOf(event: TimelineEvent, ownName: string, nowMs: number): StoredEntry {
   const { kind, text, who, environment, lane, instance, details = {}, id } = event;

@@ -3,17 +3,19 @@ import { describe, test } from 'node:test';
 import { consoleFiles, folderOf, type Source, sources } from './sources.ts';
 
 /** Folders (or files at the top of `src/`) that each folder may import from, apart from itself. */
-const foundation = ['pis', 'request', 'config', 'certificates', 'state', 'telemetry'];
+const foundation = ['pis', 'request', 'config', 'certificates', 'state', 'telemetry', 'contract'];
 const parts = [
   ...['identities', 'idempotency', 'environments', 'status-cache', 'rewriting', 'upstream', 'http'],
   'notifications',
+  'contract-guard',
 ];
 const allowedImports: Readonly<Record<string, readonly string[]>> = {
   pis: [],
   certificates: [],
   'periodic-task.ts': [],
   request: ['pis'],
-  config: ['pis', 'request', 'certificates'],
+  contract: ['pis'],
+  config: ['pis', 'request', 'certificates', 'contract'],
   state: ['request', 'config'],
   'version.ts': [],
   telemetry: ['pis', 'request', 'config', 'certificates', 'state', 'version.ts'],
@@ -24,6 +26,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     ...[...foundation, 'request-log', 'environments', 'idempotency', 'status-cache', 'upstream'],
     'self-service',
     'notifications',
+    'contract-guard',
   ],
   'pipeline.ts': [...foundation, ...parts],
   'state-heartbeat.ts': [...foundation, ...parts, 'periodic-task.ts'],

@@ -10,6 +10,7 @@ import { createOperatorAccess } from '../../src/admin/operator-access.ts';
 import { createSessions } from '../../src/admin/sessions.ts';
 import { createSignIn } from '../../src/admin/sign-in.ts';
 import { createSignInThrottle } from '../../src/admin/sign-in-throttle.ts';
+import { createGuardedEnvironments } from '../../src/contract-guard/guarded-environments.ts';
 import { createActiveEnvironment } from '../../src/environments/active-environment.ts';
 import { createAuditLog } from '../../src/environments/audit-log.ts';
 import type { PreflightReport } from '../../src/environments/preflight.ts';
@@ -134,6 +135,8 @@ export function startAdminApi(
     resolve: async () => ({ kind: 'unknown' }),
     subscriptions,
     pollLimits: () => [{ environment: 'sandbox', perSecond: 10 }],
+    contractReport: { read: async () => ({ fromMs: 0, deviations: [], messages: [], skipped: [] }) },
+    guarded: () => createGuardedEnvironments([], () => {}),
     loss: { report: () => lossReport, acceptLoss: async () => lossReport.status !== 'ok' },
     configuration: () => ({ log: { level: 'info' } }),
     configurationFile: () => 'log:\n  level: info\n',

@@ -24,6 +24,7 @@ const contract: Readonly<Record<ErrorCode, readonly [number, string, 'no' | 'may
   ENVIRONMENT_MISMATCH: [409, 'STATUS_INVALID', 'no'],
   DUPLICATE_MISMATCH: [409, 'STATUS_INVALID', 'no'],
   DUPLICATE_IN_FLIGHT: [409, 'STATUS_INVALID', 'no'],
+  CONTRACT_VIOLATED: [400, 'FORMAT_ERROR', 'no'],
   DUPLICATE_IN_DOUBT: [409, 'STATUS_INVALID', 'maybe'],
   REQUEST_TIMEOUT: [408, 'FORMAT_ERROR', 'no'],
   BODY_TOO_LARGE: [413, 'FORMAT_ERROR', 'no'],

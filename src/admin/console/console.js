@@ -4,6 +4,7 @@ import { createAlerts } from './alerts.js';
 import { createAudit } from './audit.js';
 import { openHold } from './circuit-dialog.js';
 import { followEvents } from './connection.js';
+import { createContractReport } from './contract-report.js';
 import { showNotice } from './dialogs.js';
 import { byId, formatTime } from './dom.js';
 import { createEnvironments } from './environments.js';
@@ -41,11 +42,12 @@ const inDoubt = createInDoubt(search.showRequest);
 const notifications = createNotifications();
 const audit = createAudit();
 const topErrors = createTopErrors(search.showRequest);
+const contractReport = createContractReport(search.showRequest);
 const timeline = createTimeline();
 const signIn = createSignIn({ onSignIn: connect, onSignOut: () => signOut() });
 
 /** These read while the operator is signed in; the other two only while the operator looks at them. */
-const permanentPanels = [inDoubt.panel, notifications.panel, topErrors, timeline, audit];
+const permanentPanels = [inDoubt.panel, notifications.panel, topErrors, contractReport.panel, timeline, audit];
 const panels = [...permanentPanels, traffic.panel, settings.configuration];
 
 function connect() {
@@ -138,6 +140,7 @@ function showStatus() {
     panels: panels.map((panel) => panel.status()),
     inDoubtList: inDoubt.list(),
     deadLetters: notifications.deadLetters(),
+    bankChanges: contractReport.changes(),
   });
 }
 

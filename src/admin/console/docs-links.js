@@ -5,6 +5,7 @@ const handbook = 'https://github.com/penstock-gateway/penstock/blob/main/docs/op
 export const guides = {
   certificates: `${handbook}/certificates.md#certificate-expiry`,
   circuits: `${handbook}/circuits.md`,
+  contract: `${handbook}/contract.md`,
   console: `${handbook}/console.md`,
   errors: `${handbook}/why-was-my-call-refused.md`,
   inDoubt: `${handbook}/in-doubt.md`,

@@ -26,6 +26,7 @@ export function findAlerts(view) {
     ...view.shapers.flatMap(queueAlerts),
     ...view.environments.flatMap(environmentCertificateAlerts),
     ...certificateAlerts('public listener: the TLS certificate', view.listenerCertificate, '#more'),
+    ...(view.bankChanges ?? []).map(bankChangeAlert),
     ...view.panels.flatMap(panelAlerts),
   ];
   return alerts.toSorted((one, other) => severity.indexOf(one.level) - severity.indexOf(other.level));
@@ -210,6 +211,19 @@ function queueAlerts({ environment, waiting, perSecond, pausedMs, tenantsAtLimit
       ? [warning('calls', `${formatCount(calls, 'call')} queued; estimated wait ${wait}.`)]
       : []),
   ];
+}
+
+/** For a day: somebody must ask the bank whether the change is intended. */
+function bankChangeAlert({ environment, operation, path, rule, changedAt, xRequestId }) {
+  return {
+    level: 'warn',
+    key: `bank ${environment} ${operation} ${path} ${rule}`,
+    text: `${environment}: the bank has changed at ${formatTime(changedAt)}: answers to ${operation} have a new deviation, ${path} (${rule}).`,
+    href: '#contract',
+    guide: guides.contract,
+    environment,
+    xRequestId,
+  };
 }
 
 function environmentCertificateAlerts({ name, certificate, signingCertificate }) {

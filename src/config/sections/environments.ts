@@ -13,6 +13,7 @@ import {
   isLoopback,
   webAddress,
 } from '../values.ts';
+import { environmentContract } from './contract.ts';
 import { shapingOverrides } from './shaping.ts';
 import { deadlineOverrides } from './upstream.ts';
 
@@ -90,6 +91,7 @@ export const environment = z.strictObject(
       ),
     shaping: shapingOverrides.optional().describe('Overrides of the global section shaping.'),
     deadlines: deadlineOverrides.optional().describe('Overrides of the global section deadlines.'),
+    contract: environmentContract,
   },
   {
     error: (issue) => (issue.code === 'invalid_type' ? environmentExpected(issue.path?.at(-1)) : undefined),

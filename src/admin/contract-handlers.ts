@@ -1,0 +1,132 @@
+/** The handlers for the report of the contract guard, and for the comparison of two environments. */
+
+import { type ContractComparison, compareContracts } from '../contract-guard/compare-contracts.ts';
+import type { GuardedEnvironment, GuardedEnvironments } from '../contract-guard/guarded-environments.ts';
+import type { ContractReport, ReportedDeviation, ReportReader } from '../contract-guard/read-report.ts';
+import { AdminRefusal } from './admin-refusal.ts';
+import type { AdminApi } from './routes.ts';
+
+export interface ContractDependencies {
+  readonly contractReport: ReportReader;
+  /** What the configuration in effect checks. */
+  readonly guarded: () => Pick<GuardedEnvironments, 'all'>;
+}
+
+type ContractHandlers = Pick<AdminApi, 'showContractReport' | 'compareContracts'>;
+
+const dayMs = 86_400_000;
+/** The report has at most as many deviations; the harmful and the most frequent ones. */
+const maxDeviations = 1_000;
+
+export function createContractHandlers({ contractReport, guarded }: ContractDependencies): ContractHandlers {
+  return {
+    async showContractReport({ query: { environment, direction, level, days } }) {
+      const report = await contractReport.read(Date.now() - Number(days) * dayMs);
+      const environments = guarded().all.filter(
+        ({ name }) => environment === undefined || name === environment,
+      );
+      if (environments.length === 0) throw new AdminRefusal(404, 'Unknown environment.');
+      const matching = report.deviations.filter(
+        (row) =>
+          row.isOwn &&
+          (environment === undefined || row.environment === environment) &&
+          (direction === undefined || row.direction === direction) &&
+          (level === undefined || row.level === level),
+      );
+      return {
+        from: isoTime(report.fromMs),
+        environments: environments.map((one) => viewEnvironment(one, report)),
+        deviations: matching.slice(0, maxDeviations).map((row) => viewDeviation(row, environments)),
+        omitted: Math.max(0, matching.length - maxDeviations),
+      };
+    },
+
+    async compareContracts({ query: { from, to, days } }) {
+      const report = await contractReport.read(Date.now() - Number(days) * dayMs);
+      const comparison = compareContracts(report, guarded(), from, to);
+      if (!comparison) throw new AdminRefusal(404, 'Unknown environment.');
+      return viewComparison(comparison);
+    },
+  };
+}
+
+function viewEnvironment(
+  { name, standardVersion, own, requests, responses, sample }: GuardedEnvironment,
+  { messages, skipped }: ContractReport,
+) {
+  const checked = (direction: 'request' | 'response') => {
+    const rows = messages.filter(
+      (row) => row.environment === name && row.hash === own.hash && row.direction === direction,
+    );
+    const since = Math.min(...rows.map(({ firstMs }) => firstMs));
+    return {
+      checked: rows.reduce((sum, { count }) => sum + count, 0),
+      checkedSince: rows.length > 0 ? isoTime(since) : null,
+      skipped: skipped
+        .filter((row) => row.environment === name && row.direction === direction)
+        .map(({ reason, count }) => ({ reason, count })),
+    };
+  };
+  return {
+    name,
+    standardVersion,
+    contract: own.hash,
+    requests: { mode: requests, ...checked('request') },
+    responses: { mode: responses, sample, ...checked('response') },
+  };
+}
+
+function viewDeviation(
+  { hash, isOwn: _, firstMs, lastMs, changedMs, requestId, ...row }: ReportedDeviation,
+  environments: readonly GuardedEnvironment[],
+) {
+  const current = environments.find(({ name }) => name === row.environment)?.own.hash === hash;
+  return {
+    ...row,
+    contract: hash,
+    current,
+    firstSeen: isoTime(firstMs),
+    lastSeen: isoTime(lastMs),
+    xRequestId: requestId,
+    changedAt: changedMs === undefined ? null : isoTime(changedMs),
+  };
+}
+
+/** For the comparison itself, and for the pre-flight of a switch. */
+export function viewComparison({
+  sinceMs,
+  judgedSinceMs,
+  isComplete,
+  differences,
+  ...comparison
+}: ContractComparison) {
+  return {
+    ...comparison,
+    since: isoTime(sinceMs),
+    judgedSince: judgedSinceMs === undefined ? null : isoTime(judgedSinceMs),
+    complete: isComplete,
+    differences: differences.map(
+      ({
+        operation,
+        path,
+        rule,
+        level,
+        effect,
+        count,
+        clients,
+        lastMs,
+        requestId,
+        isInBoth,
+        mustAcknowledge,
+      }) => ({
+        ...{ operation, path, rule, level, effect, count, clients },
+        lastSeen: isoTime(lastMs),
+        xRequestId: requestId,
+        inBoth: isInBoth,
+        mustAcknowledge,
+      }),
+    ),
+  };
+}
+
+const isoTime = (atMs: number) => new Date(atMs).toISOString();

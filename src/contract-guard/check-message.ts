@@ -1,0 +1,27 @@
+/** Checks one message against several contracts. Runs in this thread for small messages, and in the worker thread for large ones. */
+
+import type { Contract } from '../contract/contract.ts';
+import type { Deviation } from '../contract/deviation.ts';
+import { inspectRequest, type JudgedRequest, judgeRequest } from '../contract/judge-request.ts';
+import { inspectResponse, type JudgedResponse, judgeResponse } from '../contract/judge-response.ts';
+
+export type CheckableMessage =
+  | { readonly direction: 'request'; readonly content: JudgedRequest }
+  | { readonly direction: 'response'; readonly content: JudgedResponse };
+
+/** @returns the deviations from each contract, in the order of the contracts */
+export function checkMessage(
+  message: CheckableMessage,
+  contracts: readonly Contract[],
+): readonly (readonly Deviation[])[] {
+  switch (message.direction) {
+    case 'request': {
+      const inspected = inspectRequest(message.content);
+      return contracts.map((contract) => judgeRequest(contract, inspected));
+    }
+    case 'response': {
+      const inspected = inspectResponse(message.content);
+      return contracts.map((contract) => judgeResponse(contract, inspected));
+    }
+  }
+}

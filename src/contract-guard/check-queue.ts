@@ -1,0 +1,132 @@
+/**
+ * The queue of checks, which run behind the requests. A request only puts a reference into a ring (ADR 110). When the
+ * process is busy or the ring is full, checks are the first work that is skipped, and counted.
+ */
+
+import { emptyBody } from '../request/body-buffer.ts';
+import type { PisRequest, PisResponse } from '../request/messages.ts';
+import type { SkipReason } from './deviation-counts.ts';
+import type { GuardedEnvironment } from './guarded-environments.ts';
+
+/** A message to check. */
+export interface QueuedCheck {
+  readonly environment: GuardedEnvironment;
+  readonly request: PisRequest;
+  /** Of the request: the context loses it when the request ends. */
+  readonly body: Buffer;
+  /** Of the bank; `undefined` to check the request. */
+  readonly response: PisResponse | undefined;
+  /** Whether the request was already checked against its own contract, because that is enforced. */
+  readonly isOwnDone: boolean;
+}
+
+export interface CheckQueue {
+  addRequest(environment: GuardedEnvironment, request: PisRequest, isOwnDone?: boolean): void;
+  addResponse(environment: GuardedEnvironment, request: PisRequest, response: PisResponse): void;
+  /** Checks what waits, for at most `sliceMs`. @returns whether nothing waits any more */
+  drain(): boolean;
+  /** Checks messages at intervals until it is stopped. */
+  start(): void;
+  stop(): void;
+  /** How many checks wait. */
+  length(): number;
+}
+
+interface CheckQueueDependencies {
+  /** Must not throw. @returns false if the check cannot run yet; it stays in the queue */
+  readonly check: (message: QueuedCheck) => boolean;
+  readonly skip: (environment: string, direction: Direction, reason: SkipReason) => void;
+  /** Whether to skip all checks now. */
+  readonly isBusy: () => boolean;
+  readonly limits?: QueueLimits;
+  /** Milliseconds on a monotonic clock. */
+  readonly now?: () => number;
+}
+
+export type Direction = 'request' | 'response';
+
+interface QueueLimits {
+  readonly maxChecks: number;
+  /** Bytes of all bodies. */
+  readonly maxBytes: number;
+}
+
+const defaultLimits: QueueLimits = { maxChecks: 2_000, maxBytes: 32 * 1024 * 1024 };
+/** How often the queue is drained. Milliseconds. */
+const intervalMs = 20;
+/** How long checks run before the event loop turns: requests wait for no longer. Milliseconds. */
+const sliceMs = 2;
+
+export function createCheckQueue({
+  check,
+  skip,
+  isBusy,
+  limits: { maxChecks, maxBytes } = defaultLimits,
+  now = () => performance.now(),
+}: CheckQueueDependencies): CheckQueue {
+  const slots: (QueuedCheck | undefined)[] = [];
+  let first = 0;
+  let count = 0;
+  let bytes = 0;
+  let timer: NodeJS.Timeout | undefined;
+  let immediate: NodeJS.Immediate | undefined;
+
+  function add(
+    environment: GuardedEnvironment,
+    request: PisRequest,
+    response: PisResponse | undefined,
+    isOwnDone: boolean,
+  ): void {
+    const size = (response ?? request).body.length;
+    if (count === maxChecks || bytes + size > maxBytes) {
+      skip(environment.name, response ? 'response' : 'request', 'shed');
+      return;
+    }
+    const body = response ? emptyBody : request.body;
+    slots[(first + count) % maxChecks] = { environment, request, body, response, isOwnDone };
+    count += 1;
+    bytes += size;
+  }
+
+  function removeFirst({ response, body }: QueuedCheck): void {
+    bytes -= (response?.body ?? body).length;
+    slots[first] = undefined;
+    first = (first + 1) % maxChecks;
+    count -= 1;
+  }
+
+  function drain(): boolean {
+    if (count === 0) return true;
+    const isSkipped = isBusy();
+    const untilMs = now() + sliceMs;
+    for (let message = slots[first]; count > 0 && message; message = slots[first]) {
+      const { environment, response } = message;
+      if (isSkipped) skip(environment.name, response ? 'response' : 'request', 'shed');
+      else if (!check(message)) return true; // the next interval tries again
+      removeFirst(message);
+      if (!isSkipped && now() >= untilMs) return count === 0;
+    }
+    return true;
+  }
+
+  function drainInTurns(): void {
+    immediate = drain() ? undefined : setImmediate(drainInTurns);
+  }
+
+  return {
+    addRequest: (environment, request, isOwnDone = false) => add(environment, request, undefined, isOwnDone),
+    addResponse: (environment, request, response) => add(environment, request, response, false),
+    drain,
+    start() {
+      timer = setInterval(() => {
+        if (!immediate) drainInTurns();
+      }, intervalMs).unref();
+    },
+    stop() {
+      clearInterval(timer);
+      if (immediate) clearImmediate(immediate);
+      immediate = undefined;
+    },
+    length: () => count,
+  };
+}

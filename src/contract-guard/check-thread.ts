@@ -1,0 +1,31 @@
+/** The worker thread of the contract guard: checks large messages, one after the other. Started by check-worker.ts. */
+
+import { isMainThread, parentPort } from 'node:worker_threads';
+import { type Contract, prepareContract } from '../contract/contract.ts';
+import { checkMessage } from './check-message.ts';
+import type { ThreadReply, ThreadRequest } from './check-worker.ts';
+
+/** Compiled contracts, by hash. Reloads with other profiles must not add to them without end. */
+const contracts = new Map<string, Contract>();
+const maxContracts = 16;
+
+if (!isMainThread) parentPort?.on('message', (request: ThreadRequest) => void reply(request));
+
+async function reply({ id, judges, message }: ThreadRequest): Promise<void> {
+  const answer: ThreadReply = await check(judges, message).then(
+    (deviations) => ({ id, deviations }),
+    () => ({ id, deviations: undefined }), // the text of the error may quote the message
+  );
+  parentPort?.postMessage(answer);
+}
+
+async function check(judges: ThreadRequest['judges'], message: ThreadRequest['message']) {
+  const prepared: Contract[] = [];
+  for (const { hash, options } of judges) {
+    const contract = contracts.get(hash) ?? (await prepareContract(options));
+    if (contracts.size >= maxContracts) contracts.clear();
+    contracts.set(hash, contract);
+    prepared.push(contract);
+  }
+  return checkMessage(message, prepared);
+}

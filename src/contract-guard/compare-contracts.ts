@@ -1,0 +1,107 @@
+/**
+ * What would another environment do with the requests of this one? Every request is also checked against the contracts of the other
+ * environments, so the report has the answer, for the time in which it was checked. Missing data never reads as compatible.
+ */
+
+import type { GuardedEnvironment, GuardedEnvironments } from './guarded-environments.ts';
+import type { ContractReport, ReportedDeviation, ReportedMessages } from './read-report.ts';
+
+export interface ContractComparison {
+  readonly from: string;
+  readonly to: string;
+  /** How many requests were checked against the other contract. */
+  readonly requests: number;
+  /** The requested period: milliseconds since 1970. */
+  readonly sinceMs: number;
+  /** Requests before were not checked against this contract; `undefined` if none was. */
+  readonly judgedSinceMs: number | undefined;
+  /** Requests that were not checked, by reason. */
+  readonly skipped: readonly { readonly reason: string; readonly count: number }[];
+  /** Whether all requests of the period were checked. */
+  readonly isComplete: boolean;
+  /** What requests use that the other environment refuses, ignores, bounds or executes in another way; the worst first. */
+  readonly differences: readonly ContractDifference[];
+}
+
+export interface ContractDifference extends ReportedDeviation {
+  /** Whether it is a deviation from the contract of this environment as well. */
+  readonly isInBoth: boolean;
+  /** Whether a switch must acknowledge it. */
+  readonly mustAcknowledge: boolean;
+}
+
+/** Effects that an operator must know before payments go to another environment. */
+const severe: ReadonlySet<string> = new Set([
+  'refused',
+  'executed-at-once',
+  'executed-differently',
+  'not-judged',
+]);
+
+/** @returns `undefined` if the configuration does not have both environments */
+export function compareContracts(
+  report: ContractReport,
+  { all }: Pick<GuardedEnvironments, 'all'>,
+  fromName: string,
+  toName: string,
+): ContractComparison | undefined {
+  const from = all.find(({ name }) => name === fromName);
+  const to = all.find(({ name }) => name === toName);
+  if (!from || !to) return undefined;
+  const requests = report.messages.filter((row) => isChecked(row, from, to));
+  const found = report.deviations.filter((row) => isChecked(row, from, to) && row.level !== 'usual');
+  const own = new Set(report.deviations.filter((row) => isChecked(row, from, from)).map(keyOf));
+  const judgedSinceMs = requests.length > 0 ? Math.min(...requests.map(({ firstMs }) => firstMs)) : undefined;
+  const skipped = report.skipped
+    .filter(({ environment, direction }) => environment === from.name && direction === 'request')
+    .map(({ reason, count }) => ({ reason, count }));
+  return {
+    from: from.name,
+    to: to.name,
+    requests: requests.reduce((sum, { count }) => sum + count, 0),
+    sinceMs: report.fromMs,
+    judgedSinceMs,
+    skipped,
+    isComplete:
+      from.requests !== 'off' &&
+      judgedSinceMs !== undefined &&
+      judgedSinceMs <= report.fromMs &&
+      skipped.length === 0,
+    differences: mergeOwn(found).map((row) => ({
+      ...row,
+      isInBoth: own.has(keyOf(row)),
+      mustAcknowledge: row.level === 'harmful' && severe.has(row.effect),
+    })),
+  };
+}
+
+/** If both environments have the same contract, the requests were checked once. */
+const isChecked = (
+  { environment, direction, hash }: Pick<ReportedMessages, 'environment' | 'direction' | 'hash'>,
+  from: GuardedEnvironment,
+  against: GuardedEnvironment,
+) => environment === from.name && direction === 'request' && hash === against.own.hash;
+
+const keyOf = ({ operation, path, rule }: ReportedDeviation) => `${operation} ${path} ${rule}`;
+
+/** A contract that became the environment's own by a reload has rows of both kinds. */
+function mergeOwn(rows: readonly ReportedDeviation[]): readonly ReportedDeviation[] {
+  const merged = new Map<string, ReportedDeviation>();
+  for (const row of rows) {
+    const known = merged.get(keyOf(row));
+    if (!known) {
+      merged.set(keyOf(row), row);
+      continue;
+    }
+    const [last, other] = row.lastMs >= known.lastMs ? [row, known] : [known, row];
+    const clients = new Map(last.clients.map(({ client, count }) => [client, count]));
+    for (const { client, count } of other.clients) clients.set(client, (clients.get(client) ?? 0) + count);
+    merged.set(keyOf(row), {
+      ...last,
+      count: row.count + known.count,
+      firstMs: Math.min(row.firstMs, known.firstMs),
+      clients: Array.from(clients, ([client, count]) => ({ client, count })),
+    });
+  }
+  return [...merged.values()];
+}

@@ -1,0 +1,239 @@
+/** The part of the contract guard that outlives a reload of the configuration: the queue of checks, their thread, and the report. */
+
+import type { Deviation } from '../contract/deviation.ts';
+import { decodeBody, isEncoded } from '../request/content-coding.ts';
+import type { PisRequest, PisResponse, RoutedRequest } from '../request/messages.ts';
+import type { KeyValues, RequestLog } from '../state/ports.ts';
+import type { Telemetry } from '../telemetry/create-telemetry.ts';
+import type { Timeline } from '../telemetry/timeline.ts';
+import { type CheckableMessage, checkMessage } from './check-message.ts';
+import { type CheckQueue, createCheckQueue, type QueuedCheck } from './check-queue.ts';
+import { type CheckWorker, createCheckWorker } from './check-worker.ts';
+import { createCheckReporter } from './count-checks.ts';
+import { createDeviationCounts } from './deviation-counts.ts';
+import type { GuardedEnvironment, Judge } from './guarded-environments.ts';
+import { createReportReader, type ReportReader } from './read-report.ts';
+import { createReportWriter } from './write-report.ts';
+
+export interface ContractGuard extends Pick<CheckQueue, 'addRequest' | 'addResponse' | 'start' | 'stop'> {
+  /**
+   * Checks a request against the contract of its environment now, and counts the result.
+   *
+   * @returns the deviations; `undefined` if it cannot be checked in time
+   */
+  checkNow(request: RoutedRequest, environment: GuardedEnvironment): Deviations | Promise<Deviations>;
+  /** Counts answers that the sample leaves out. */
+  skipAnswer(environment: GuardedEnvironment): void;
+  readonly report: ReportReader;
+  /** Writes what was counted to the shared report. Never rejects. */
+  flush(): Promise<unknown>;
+  /** Checks what waits, writes the last counts, and ends the thread. Never rejects. */
+  close(): Promise<void>;
+}
+
+type Deviations = readonly Deviation[] | undefined;
+
+interface ContractGuardDependencies {
+  readonly requestLog: RequestLog;
+  readonly keyValues: Pick<KeyValues, 'read' | 'writeIfAbsent' | 'write'>;
+  readonly telemetry: Pick<Telemetry, 'metrics' | 'log'>;
+  readonly timeline: Pick<Timeline, 'record'>;
+  /** The name of this instance; new after every start. */
+  readonly instance: string;
+  /** `contract.keepFor` in milliseconds. */
+  readonly keepFor: () => number;
+  /** Whether to skip work that can wait. */
+  readonly isBusy: () => boolean;
+  readonly worker?: CheckWorker;
+}
+
+/** Bodies with more bytes are checked in the thread. */
+const maxInlineBytes = 64 * 1024;
+/** How long a request waits for its check. Milliseconds. */
+const maxWaitMs = 2_000;
+/** Answers with a content coding that are decoded at the same time. */
+const maxDecoding = 8;
+
+export function createContractGuard({
+  requestLog,
+  keyValues,
+  telemetry,
+  timeline,
+  instance,
+  keepFor,
+  isBusy,
+  worker = createCheckWorker(),
+}: ContractGuardDependencies): ContractGuard {
+  const counts = createDeviationCounts();
+  const reporter = createCheckReporter({ ...telemetry, timeline });
+  const writer = createReportWriter({
+    requestLog,
+    keyValues,
+    instance,
+    keepFor,
+    onChange: reporter.onChange,
+    take() {
+      const counted = counts.take();
+      if (counted) reporter.count(counted);
+      return counted;
+    },
+  });
+  const queue = createCheckQueue({ check, skip: counts.skip, isBusy });
+  let decoding = 0;
+
+  /** Called by the queue. */
+  function check(queued: QueuedCheck): boolean {
+    const { environment, request, response, isOwnDone } = queued;
+    const judges = judgesOf(environment, response !== undefined, isOwnDone);
+    if (!isPrepared(judges)) {
+      if (!environment.isUnusable()) {
+        void environment.prepare();
+        return false;
+      }
+      counts.skip(environment.name, directionOf(response), 'failed');
+      return true;
+    }
+    if (response && isEncoded(response)) {
+      if (decoding < maxDecoding) void checkDecoded(environment, request, response, judges);
+      else counts.skip(environment.name, 'response', 'shed');
+      return true;
+    }
+    const message = response ? responseMessage(request, response) : requestMessage(request, queued.body);
+    void checkInside(environment, request, message, judges);
+    return true;
+  }
+
+  async function checkDecoded(
+    environment: GuardedEnvironment,
+    request: PisRequest,
+    response: PisResponse,
+    judges: readonly Judge[],
+  ): Promise<void> {
+    decoding += 1;
+    const body = await decodeBody(response).catch(() => undefined);
+    decoding -= 1;
+    // With an unknown coding or a damaged body, the contract reports that it cannot judge the answer.
+    const headers = response.headers.filter(([name]) => name.toLowerCase() !== 'content-encoding');
+    const decoded = body ? { ...response, body, headers } : response;
+    await checkInside(environment, request, responseMessage(request, decoded), judges);
+  }
+
+  /** Checks a message in this thread, or in the other one if it is large, and counts the result. Never rejects. */
+  function checkInside(
+    environment: GuardedEnvironment,
+    request: PisRequest,
+    message: CheckableMessage,
+    judges: readonly Judge[],
+  ): Deviations | Promise<Deviations> {
+    const { direction, content } = message;
+    const onResult = (results: readonly (readonly Deviation[])[] | undefined): Deviations => {
+      if (!results) {
+        counts.skip(environment.name, direction, 'shed');
+        return undefined;
+      }
+      const atMs = direction === 'request' ? content.receivedAtMs : Date.now();
+      const { client, requestId, operation } = request;
+      for (const [index, { hash, isOwn }] of judges.entries()) {
+        const kind = { environment: environment.name, hash, isOwn, direction };
+        counts.add(
+          { ...kind, operation: operation.name, client: client.name, requestId, atMs },
+          results[index] ?? [],
+        );
+      }
+      return results[0];
+    };
+    if (content.body.length > maxInlineBytes) return worker.check(message, judges).then(onResult);
+    try {
+      return onResult(
+        checkMessage(
+          message,
+          judges.flatMap(({ contract }) => contract ?? []),
+        ),
+      );
+    } catch {
+      // The text of the error may quote the message.
+      counts.skip(environment.name, direction, 'failed');
+      return undefined;
+    }
+  }
+
+  function checkNow(
+    request: RoutedRequest,
+    environment: GuardedEnvironment,
+  ): Deviations | Promise<Deviations> {
+    const judges = [environment.own];
+    if (isPrepared(judges)) {
+      const deviations = checkInside(environment, request, requestMessage(request, request.body), judges);
+      return deviations instanceof Promise ? within(deviations, waitMsOf(request)) : deviations;
+    }
+    return within(
+      environment.prepare().then(() => (isPrepared(judges) ? checkNow(request, environment) : undefined)),
+      waitMsOf(request),
+    );
+  }
+
+  return {
+    addRequest: queue.addRequest,
+    addResponse: queue.addResponse,
+    start: queue.start,
+    stop: queue.stop,
+    checkNow,
+    skipAnswer: ({ name }) => counts.skip(name, 'response', 'sampled-out'),
+    report: createReportReader({ requestLog, flush: writer.flush, keepFor }),
+    flush: writer.flush,
+    async close() {
+      queue.stop();
+      while (!queue.drain());
+      await writer.flush();
+      await worker.stop();
+    },
+  };
+}
+
+const isPrepared = (judges: readonly Judge[]) => judges.every(({ contract }) => contract !== undefined);
+
+function judgesOf(
+  { own, others }: GuardedEnvironment,
+  isResponse: boolean,
+  isOwnDone: boolean,
+): readonly Judge[] {
+  if (isResponse) return [own];
+  return isOwnDone ? others : [own, ...others];
+}
+
+const directionOf = (response: PisResponse | undefined) => (response ? 'response' : 'request');
+
+function requestMessage(request: PisRequest, body: Buffer): CheckableMessage {
+  const { operation, headers, arrivedAtMs } = request;
+  const { name, paymentService, paymentProduct } = operation;
+  const receivedAtMs = Date.now() - (performance.now() - arrivedAtMs);
+  return {
+    direction: 'request',
+    content: { operation: name, paymentService, paymentProduct, headers, body, receivedAtMs },
+  };
+}
+
+function responseMessage(
+  { operation }: PisRequest,
+  { status, headers, body }: PisResponse,
+): CheckableMessage {
+  const { name, paymentService, paymentProduct } = operation;
+  return {
+    direction: 'response',
+    content: { operation: name, paymentService, paymentProduct, status, headers, body },
+  };
+}
+
+const waitMsOf = ({ deadlineAtMs }: PisRequest) =>
+  Math.max(0, Math.min(maxWaitMs, deadlineAtMs - performance.now()));
+
+/** The value, or `undefined` after this time. The promise must not reject. */
+function within<Value>(promise: Promise<Value>, ms: number): Promise<Value | undefined> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(undefined), ms);
+    void promise.then((value) => {
+      clearTimeout(timer);
+      resolve(value);
+    });
+  });
+}

@@ -1,0 +1,169 @@
+/** Counts the deviations of checked messages in the memory of this instance, until they are written to the shared report. */
+
+import type { Deviation, Effect, Level, Rule } from '../contract/deviation.ts';
+import type { OperationName } from '../pis/operations.ts';
+import type { Direction } from './check-queue.ts';
+
+/** Which messages were checked against which contract. */
+export interface CheckedKind {
+  /** That the messages belong to. */
+  readonly environment: string;
+  /** Of the contract. */
+  readonly hash: string;
+  /** Whether it is the contract of the environment. */
+  readonly isOwn: boolean;
+  readonly direction: Direction;
+}
+
+export interface CheckedMessage extends CheckedKind {
+  readonly operation: OperationName;
+  readonly client: string;
+  readonly requestId: string;
+  /** When it was received: milliseconds since 1970. */
+  readonly atMs: number;
+}
+
+/** How often clients had one deviation. */
+export interface CountedDeviation extends CheckedKind {
+  readonly operation: OperationName;
+  readonly path: string;
+  readonly rule: Rule;
+  readonly level: Level;
+  readonly effect: Effect;
+  readonly client: string;
+  readonly count: number;
+  /** Milliseconds since 1970. */
+  readonly firstMs: number;
+  readonly lastMs: number;
+  /** `X-Request-ID` of the last one. */
+  readonly requestId: string;
+}
+
+export interface CountedMessages extends CheckedKind {
+  readonly operation: OperationName;
+  readonly client: string;
+  readonly count: number;
+  readonly firstMs: number;
+}
+
+/** Why a message was not checked. */
+export type SkipReason = (typeof skipReasons)[number];
+
+export const skipReasons = [
+  /** The answers that `sample` leaves out. */
+  'sampled-out',
+  /** The process was busy, the queue or the worker thread was full, or the thread has ended. */
+  'shed',
+  /** The check failed, or took too long. */
+  'failed',
+  /** More different deviations than are counted. */
+  'not-counted',
+] as const;
+
+export interface SkippedMessages {
+  readonly environment: string;
+  readonly direction: Direction;
+  readonly reason: SkipReason;
+  readonly count: number;
+}
+
+/** What was counted since the last call. */
+export interface CountedChecks {
+  readonly deviations: readonly CountedDeviation[];
+  readonly messages: readonly CountedMessages[];
+  readonly skipped: readonly SkippedMessages[];
+}
+
+export interface DeviationCounts {
+  add(message: CheckedMessage, deviations: readonly Deviation[]): void;
+  skip(environment: string, direction: Direction, reason: SkipReason, count?: number): void;
+  /** @returns `undefined` if there is nothing new */
+  take(): CountedChecks | undefined;
+}
+
+/** Different deviations between two calls of `take`: each is a schema path, a rule and a client. */
+const maxDeviations = 5_000;
+
+interface DeviationCount {
+  readonly deviation: Deviation;
+  count: number;
+  readonly firstMs: number;
+  lastMs: number;
+  requestId: string;
+}
+
+/** The messages of one kind, operation and client. */
+interface MessageCount {
+  readonly message: CheckedMessage;
+  count: number;
+  readonly deviations: Map<string, DeviationCount>;
+}
+
+export function createDeviationCounts(): DeviationCounts {
+  let messages = new Map<string, MessageCount>();
+  let skipped = new Map<string, SkippedMessages>();
+  let deviationCount = 0;
+
+  function skip(environment: string, direction: Direction, reason: SkipReason, count = 1): void {
+    const key = `${environment} ${direction} ${reason}`;
+    const known = skipped.get(key)?.count ?? 0;
+    skipped.set(key, { environment, direction, reason, count: known + count });
+  }
+
+  return {
+    add(message, deviations) {
+      const { environment, hash, isOwn, direction, operation, client, requestId, atMs } = message;
+      const key = `${environment} ${hash} ${isOwn ? 1 : 0} ${direction} ${operation} ${client}`;
+      let counted = messages.get(key);
+      if (!counted) {
+        counted = { message, count: 0, deviations: new Map() };
+        messages.set(key, counted);
+      }
+      counted.count += 1;
+      for (const deviation of deviations) {
+        const deviationKey = `${deviation.rule} ${deviation.path}`;
+        const known = counted.deviations.get(deviationKey);
+        if (known) {
+          known.count += 1;
+          known.lastMs = atMs;
+          known.requestId = requestId;
+        } else if (deviationCount < maxDeviations) {
+          deviationCount += 1;
+          const first = { deviation, count: 1, firstMs: atMs, lastMs: atMs, requestId };
+          counted.deviations.set(deviationKey, first);
+        } else {
+          skip(environment, direction, 'not-counted');
+        }
+      }
+    },
+    skip,
+    take() {
+      if (messages.size + skipped.size === 0) return undefined;
+      const all = [...messages.values()];
+      const taken = {
+        messages: all.map(({ message, count }) => ({ ...kindOf(message), count, firstMs: message.atMs })),
+        deviations: all.flatMap(({ message, deviations }) =>
+          Array.from(deviations.values(), ({ deviation, ...counts }) => ({
+            ...kindOf(message),
+            ...deviation,
+            ...counts,
+          })),
+        ),
+        skipped: [...skipped.values()],
+      };
+      messages = new Map();
+      skipped = new Map();
+      deviationCount = 0;
+      return taken;
+    },
+  };
+}
+
+const kindOf = ({ environment, hash, isOwn, direction, operation, client }: CheckedMessage) => ({
+  environment,
+  hash,
+  isOwn,
+  direction,
+  operation,
+  client,
+});

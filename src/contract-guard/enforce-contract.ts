@@ -1,0 +1,80 @@
+/**
+ * Refuses requests that lack a required header, and, where the contract is enforced, requests that the bank would refuse or
+ * execute differently. Stands behind the ledger and the choice of the environment: a repeated X-Request-ID gets its answer before
+ * any rule, and the refusal of a new one releases its claim (ADR 110).
+ */
+
+import type { Deviation } from '../contract/deviation.ts';
+import { GatewayError, stateUnavailable } from '../request/errors.ts';
+import type { PisResponse, RoutedRequest } from '../request/messages.ts';
+import type { Handler, Stage } from '../request/stage.ts';
+import type { ContractGuard } from './create-contract-guard.ts';
+import type { GuardedEnvironment, GuardedEnvironments } from './guarded-environments.ts';
+
+export interface EnforceContractDependencies {
+  readonly guarded: GuardedEnvironments;
+  readonly contractGuard: Pick<ContractGuard, 'checkNow' | 'addRequest'>;
+}
+
+/** @throws GatewayError CONTRACT_VIOLATED, HEADER_MALFORMED, or OVERLOADED if the check takes too long; nothing was sent */
+export function enforceContract({
+  guarded,
+  contractGuard,
+}: EnforceContractDependencies): Stage<RoutedRequest> {
+  return (request, next) => {
+    const environment = guarded.of(request.environment.name);
+    if (!environment) return next(request);
+    const missing = environment.missingHeader(request.operation.name, request.headers);
+    if (missing !== undefined)
+      return Promise.reject(refusalOf(request, missingHeaderError(request, missing)));
+    return environment.requests === 'enforce' ? enforce(environment, request, next) : next(request);
+  };
+
+  function enforce(
+    environment: GuardedEnvironment,
+    request: RoutedRequest,
+    next: Handler<RoutedRequest>,
+  ): Promise<PisResponse> {
+    const decide = (deviations: readonly Deviation[] | undefined): Promise<PisResponse> => {
+      if (!deviations) return Promise.reject(uncheckedError());
+      if (environment.others.length > 0) contractGuard.addRequest(environment, request, true);
+      const harmful = deviations.filter(({ level }) => level === 'harmful');
+      if (harmful.length === 0) return next(request);
+      return Promise.reject(refusalOf(request, violationError(environment, harmful)));
+    };
+    const checked = contractGuard.checkNow(request, environment);
+    return checked instanceof Promise ? checked.then(decide) : decide(checked);
+  }
+}
+
+/**
+ * A write without a claim (`idempotency.ifStateFails: allow`) may be the repeat of one that the bank has seen: a refusal must not
+ * say that the bank has not.
+ */
+function refusalOf({ operation, writeAheadMark }: RoutedRequest, error: GatewayError): GatewayError {
+  return operation.lane === 'write' && !writeAheadMark ? stateUnavailable(error) : error;
+}
+
+/** How many deviations the message of an error lists. */
+const maxListed = 5;
+
+function violationError(
+  { standardVersion }: GuardedEnvironment,
+  harmful: readonly Deviation[],
+): GatewayError {
+  const listed = harmful.slice(0, maxListed).map(({ path, rule }) => `${path} (${rule})`);
+  const more = harmful.length > maxListed ? `, and ${harmful.length - maxListed} more` : '';
+  const text = `The request violates NextGenPSD2 ${standardVersion}: ${listed.join(', ')}${more}; nothing was sent.`;
+  return new GatewayError('CONTRACT_VIOLATED', text, { field: harmful[0]?.path });
+}
+
+function missingHeaderError({ operation }: RoutedRequest, name: string): GatewayError {
+  const text = `${name} is missing or empty: the bank requires it for ${operation.name}; nothing was sent.`;
+  return new GatewayError('HEADER_MALFORMED', text, { field: name });
+}
+
+const uncheckedError = () =>
+  new GatewayError(
+    'OVERLOADED',
+    'The request could not be checked against the standard in time; nothing was sent. Try again.',
+  );

@@ -1,0 +1,137 @@
+/** What the contract guard checks in each environment of one configuration, and the contracts that it checks against. */
+
+import { readFileSync } from 'node:fs';
+import { readProfile } from '../config/contract-profile.ts';
+import type { EnvironmentSettings } from '../config/schema.ts';
+import { type Contract, type ContractOptions, contractHash, prepareContract } from '../contract/contract.ts';
+import type { Profile } from '../contract/profile.ts';
+import { type HeaderFields, isNamed } from '../pis/headers.ts';
+import type { OperationName } from '../pis/operations.ts';
+
+export interface GuardedEnvironment {
+  readonly name: string;
+  readonly standardVersion: string;
+  readonly requests: 'off' | 'report' | 'enforce';
+  readonly responses: 'off' | 'report';
+  /** The part of the answers that is checked. */
+  readonly sample: number;
+  /** Its own contract. */
+  readonly own: Judge;
+  /** The different contracts of the other environments, at most `maxOthers`: what would they do with a request? */
+  readonly others: readonly Judge[];
+  /** Compiles the contracts of all environments, in the background. Later calls return the same promise, which never rejects. */
+  prepare(): Promise<void>;
+  /** Whether its contracts cannot be compiled. */
+  isUnusable(): boolean;
+  /** Whether any operation requires headers beyond the standard. */
+  readonly requiresHeaders: boolean;
+  /** The first required header that a request lacks. */
+  missingHeader(operation: OperationName, headers: HeaderFields): string | undefined;
+}
+
+/** A contract that messages of an environment are checked against. */
+export interface Judge {
+  readonly hash: string;
+  readonly options: ContractOptions;
+  /** Whether it is the contract of the environment that the message belongs to. */
+  readonly isOwn: boolean;
+  /** Set by `prepare`. */
+  contract: Contract | undefined;
+}
+
+export interface GuardedEnvironments {
+  /** `undefined` if nothing is checked there, and no header is required. */
+  of(environment: string): GuardedEnvironment | undefined;
+  /** All environments of the configuration, in its order. */
+  readonly all: readonly GuardedEnvironment[];
+  /** Compiles the contracts that are enforced, so that no request waits for it. Never rejects. */
+  prepareEnforced(): Promise<void>;
+}
+
+/** A request is also checked against the contracts of at most so many other environments. */
+const maxOthers = 4;
+
+/**
+ * @param onUnusable called if the contracts cannot be compiled, which is a bug
+ * @throws Error if a profile cannot be read or used
+ */
+export function createGuardedEnvironments(
+  environments: readonly EnvironmentSettings[],
+  onUnusable: (cause: unknown) => void,
+): GuardedEnvironments {
+  const judged = environments.map((settings) => {
+    const options = contractOptions(settings);
+    return { settings, judge: { hash: contractHash(options), options, contract: undefined } };
+  });
+  const different = new Map(judged.map(({ judge }) => [judge.hash, judge]));
+  let prepared: Promise<void> | undefined;
+  let isUnusable = false;
+  const all = judged.map(({ settings, judge }): GuardedEnvironment => {
+    const { requests, responses, sample, requireHeaders } = settings.contract;
+    const others =
+      requests === 'off' ? [] : [...different.values()].filter(({ hash }) => hash !== judge.hash);
+    return {
+      name: settings.name,
+      standardVersion: settings.standardVersion,
+      requests,
+      responses,
+      sample,
+      own: { ...judge, isOwn: true },
+      others: others.slice(0, maxOthers).map((other) => ({ ...other, isOwn: false })),
+      requiresHeaders: Object.values(requireHeaders).some((names) => names.length > 0),
+      prepare,
+      isUnusable: () => isUnusable,
+      missingHeader: (operation, headers) => findMissing(requireHeaders[operation], headers),
+    };
+  });
+  const active = new Map(all.filter(isActive).map((environment) => [environment.name, environment]));
+
+  function prepare(): Promise<void> {
+    prepared ??= prepareAll([...active.values()]).catch((cause: unknown) => {
+      isUnusable = true;
+      onUnusable(cause);
+    });
+    return prepared;
+  }
+
+  return {
+    of: (environment) => active.get(environment),
+    all,
+    async prepareEnforced() {
+      if (all.some(({ requests }) => requests === 'enforce')) await prepare();
+    },
+  };
+}
+
+const isActive = ({ requests, responses, requiresHeaders }: GuardedEnvironment) =>
+  requests !== 'off' || responses !== 'off' || requiresHeaders;
+
+/** One after the other: each takes some milliseconds. */
+async function prepareAll(environments: readonly GuardedEnvironment[]): Promise<void> {
+  for (const { own, others, requests, responses } of environments) {
+    if (requests === 'off' && responses === 'off') continue;
+    for (const judge of [own, ...others]) judge.contract = await prepareContract(judge.options);
+  }
+}
+
+function findMissing(required: readonly string[], headers: HeaderFields): string | undefined {
+  if (required.length === 0) return undefined;
+  return required.find((name) => {
+    const lowerName = name.toLowerCase();
+    return !headers.some(([field, value]) => isNamed(field, lowerName) && value.trim() !== '');
+  });
+}
+
+const contractOptions = ({ name, standardVersion, contract }: EnvironmentSettings): ContractOptions => ({
+  standardVersion,
+  ...(contract.timeZone !== undefined && { timeZone: contract.timeZone }),
+  ...(contract.profile !== undefined && { profile: openProfile(contract.profile, name) }),
+});
+
+/** @throws Error that names the setting */
+function openProfile(file: string, environment: string): Profile {
+  const result = readProfile(readFileSync(file));
+  if ('profile' in result) return result.profile;
+  const setting = `environments.${environment}.contract.profile`;
+  throw new Error(`${setting}: ${file} cannot be used: ${result.errors.join('; ')}`);
+}
