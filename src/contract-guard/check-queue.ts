@@ -1,6 +1,6 @@
 /**
- * The queue of checks, which run behind the requests. A request only puts a reference into a ring (ADR 110). When the
- * process is busy or the ring is full, checks are the first work that is skipped, and counted.
+ * The queue of checks, which run behind the requests. A request only puts a reference into a ring (ADR 110). While the process is
+ * busy, checks wait. When the ring is full, or a check has waited for too long, it is skipped and counted.
  */
 
 import { emptyBody } from '../request/body-buffer.ts';
@@ -28,15 +28,15 @@ export interface CheckQueue {
   /** Checks messages at intervals until it is stopped. */
   start(): void;
   stop(): void;
-  /** How many checks wait. */
-  length(): number;
+  /** Skips what waits. */
+  shedAll(): void;
 }
 
 interface CheckQueueDependencies {
   /** Must not throw. @returns false if the check cannot run yet; it stays in the queue */
   readonly check: (message: QueuedCheck) => boolean;
   readonly skip: (environment: string, direction: Direction, reason: SkipReason) => void;
-  /** Whether to skip all checks now. */
+  /** Whether the process is so busy that checks must wait. */
   readonly isBusy: () => boolean;
   readonly limits?: QueueLimits;
   /** Milliseconds on a monotonic clock. */
@@ -52,6 +52,8 @@ interface QueueLimits {
 }
 
 const defaultLimits: QueueLimits = { maxChecks: 2_000, maxBytes: 32 * 1024 * 1024 };
+/** How long a check waits while the process is busy. Milliseconds. */
+const maxAgeMs = 60_000;
 /** How often the queue is drained. Milliseconds. */
 const intervalMs = 20;
 /** How long checks run before the event loop turns: requests wait for no longer. Milliseconds. */
@@ -95,17 +97,27 @@ export function createCheckQueue({
     count -= 1;
   }
 
+  function shedFirst(message: QueuedCheck): void {
+    skip(message.environment.name, message.response ? 'response' : 'request', 'shed');
+    removeFirst(message);
+  }
+
   function drain(): boolean {
     if (count === 0) return true;
-    const isSkipped = isBusy();
+    if (isBusy()) return shedOlderThan(now() - maxAgeMs);
     const untilMs = now() + sliceMs;
-    for (let message = slots[first]; count > 0 && message; message = slots[first]) {
-      const { environment, response } = message;
-      if (isSkipped) skip(environment.name, response ? 'response' : 'request', 'shed');
-      else if (!check(message)) return true; // the next interval tries again
+    for (let message = slots[first]; message; message = slots[first]) {
+      if (!check(message)) return true; // the next interval tries again
       removeFirst(message);
-      if (!isSkipped && now() >= untilMs) return count === 0;
+      if (now() >= untilMs) return count === 0;
     }
+    return true;
+  }
+
+  /** @param timeMs on the clock of `arrivedAtMs` */
+  function shedOlderThan(timeMs: number): true {
+    for (let message = slots[first]; message && message.request.arrivedAtMs < timeMs; message = slots[first])
+      shedFirst(message);
     return true;
   }
 
@@ -127,6 +139,6 @@ export function createCheckQueue({
       if (immediate) clearImmediate(immediate);
       immediate = undefined;
     },
-    length: () => count,
+    shedAll: () => void shedOlderThan(Number.POSITIVE_INFINITY),
   };
 }

@@ -105,7 +105,12 @@ export function createCheckWorker(
         running.set(id, { bytes: body.length, timer, settle });
         bytes += body.length;
         current.ref();
-        const request = { id, judges, message: { ...message, content: { ...message.content, body } } };
+        const contracts = judges.map(({ hash, options }) => ({ hash, options })); // compiled schemas cannot be cloned
+        const request: ThreadRequest = {
+          id,
+          judges: contracts,
+          message: { ...message, content: { ...message.content, body } },
+        };
         current.postMessage(request, [body.buffer]);
       });
     },

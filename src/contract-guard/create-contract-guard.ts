@@ -184,6 +184,7 @@ export function createContractGuard({
     async close() {
       queue.stop();
       while (!queue.drain());
+      queue.shedAll();
       await writer.flush();
       await worker.stop();
     },

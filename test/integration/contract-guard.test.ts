@@ -200,7 +200,16 @@ test('a bank that changes its answers raises an alert once, after answers withou
   );
   assert.deepEqual(changesIn(usual), []);
 
-  bank.injectFault({ name: 'status', status: 418 }, { times: 2 });
+  const changedAnswer = {
+    status: 201,
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({
+      transactionStatus: 'DONE',
+      paymentId: randomUUID(),
+      _links: { self: { href: '/v1/x' } },
+    }),
+  };
+  bank.injectFault({ name: 'status', ...changedAnswer }, { times: 2 });
   for (let count = 0; count < 2; count++) await call(gateway.url, payment(randomUUID()));
   const changed = await reportWith(gateway, (report) => changesIn(report).length > 0);
   assert.equal(changesIn(changed)[0]?.direction, 'response');
