@@ -14,7 +14,8 @@ import type { ReloadRequest, ReloadResult } from './config/config-changes.ts';
 import { redactConfig } from './config/redact.ts';
 import type { Config } from './config/schema.ts';
 import { configInFileSyntax } from './config/show-config.ts';
-import { createSwitchEnvironment } from './environments/switch-environment.ts';
+import { createCompareContracts } from './contract-guard/compare-contracts.ts';
+import { createRecentSwitches, createSwitchEnvironment } from './environments/switch-environment.ts';
 import { type ListenerCertificate, readListenerTls } from './http/listener-tls.ts';
 import type { ReadinessCheck } from './readiness.ts';
 import type { RequestHandlers } from './request-handler.ts';
@@ -58,6 +59,8 @@ export function createAdminServer({
     services;
   const { log, metrics } = telemetry;
   const preflight = (environment: string) => requestHandlers.current.preflight(environment);
+  const guarded = () => requestHandlers.current.guarded;
+  const compareTo = createCompareContracts(services.contractGuard.report, guarded);
   const sources = {
     environments: () => requestHandlers.current.environmentViews(),
     active: activeEnvironment,
@@ -93,7 +96,13 @@ export function createAdminServer({
     ...sources,
     readiness: readiness.withCertificates,
     metrics,
-    switchEnvironment: createSwitchEnvironment({ active: activeEnvironment, audit, preflight }),
+    switchEnvironment: createSwitchEnvironment({
+      active: activeEnvironment,
+      audit,
+      preflight,
+      compareContracts: compareTo,
+      recentSwitches: createRecentSwitches(services.state.keyValues),
+    }),
     preflight,
     audit,
     fleet,
@@ -119,7 +128,8 @@ export function createAdminServer({
         perSecond: perSecond * currentConfig.value.notifications.share,
       })),
     contractReport: services.contractGuard.report,
-    guarded: () => requestHandlers.current.guarded,
+    guarded,
+    compareTo,
     resolve: services.resolve,
     signIn: signIn.handlers,
   });

@@ -16,7 +16,7 @@ import type { HoldCircuit } from '../upstream/circuit/holds.ts';
 import type { CircuitView } from '../upstream/circuit/tenant-circuits.ts';
 import { AdminRefusal } from './admin-refusal.ts';
 import { operatorOf } from './authenticate-operator.ts';
-import { type ContractDependencies, createContractHandlers } from './contract-handlers.ts';
+import { type ContractDependencies, createContractHandlers, viewComparison } from './contract-handlers.ts';
 import type { Readiness } from './dashboard-snapshot.ts';
 import type { EventStream } from './event-stream.ts';
 import { createInDoubtHandlers, type InDoubtDependencies } from './in-doubt-handlers.ts';
@@ -77,6 +77,7 @@ export function createAdminApi({
   pollLimits,
   contractReport,
   guarded,
+  compareTo,
   events,
   signIn,
 }: AdminApiDependencies): AdminApi {
@@ -84,7 +85,7 @@ export function createAdminApi({
     ...signIn,
     ...createInDoubtHandlers({ inDoubt, resolve, audit }),
     ...createNotificationHandlers({ subscriptions, pollLimits, audit }),
-    ...createContractHandlers({ contractReport, guarded }),
+    ...createContractHandlers({ contractReport, guarded, compareTo }),
 
     getLiveness: () => ({ status: 'live' }),
 
@@ -114,15 +115,28 @@ export function createAdminApi({
     async switchEnvironment({ body, response }) {
       const outcome = await switchEnvironment({ ...body, who: operatorOf(response).name });
       if (outcome.kind === 'refused')
-        throw new AdminRefusal(409, `Not switched: ${outcome.why}.`, { preflight: outcome.preflight });
-      const { from, version, preflight: report } = outcome;
-      return { active: body.environment, from, version, preflight: report };
+        throw new AdminRefusal(409, `Not switched: ${outcome.why}.`, {
+          preflight: outcome.preflight,
+          contract: outcome.contract && viewComparison(outcome.contract),
+        });
+      const { from, version, preflight: report, contract } = outcome;
+      return {
+        active: body.environment,
+        from,
+        version,
+        preflight: report,
+        contract: contract ? viewComparison(contract) : null,
+      };
     },
 
     async runPreflight({ parameters: { name } }) {
       const report = await preflight(name);
       if (!report) throw new AdminRefusal(404, 'Unknown environment.');
-      return report;
+      const from = active.known()?.environment;
+      // An unavailable state must not hide the result of the steps.
+      const contract =
+        from === undefined || from === name ? undefined : await compareTo(from, name).catch(() => undefined);
+      return { ...report, contract: contract ? viewComparison(contract) : null };
     },
 
     streamEvents({ response }) {

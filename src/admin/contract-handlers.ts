@@ -1,8 +1,8 @@
 /** The handlers for the report of the contract guard, and for the comparison of two environments. */
 
-import { type ContractComparison, compareContracts } from '../contract-guard/compare-contracts.ts';
 import type { GuardedEnvironment, GuardedEnvironments } from '../contract-guard/guarded-environments.ts';
 import type { ContractReport, ReportedDeviation, ReportReader } from '../contract-guard/read-report.ts';
+import type { ContractComparison } from '../request/contract-comparison.ts';
 import { AdminRefusal } from './admin-refusal.ts';
 import type { AdminApi } from './routes.ts';
 
@@ -10,6 +10,8 @@ export interface ContractDependencies {
   readonly contractReport: ReportReader;
   /** What the configuration in effect checks. */
   readonly guarded: () => Pick<GuardedEnvironments, 'all'>;
+  /** @returns `undefined` if one of the environments does not exist */
+  readonly compareTo: (from: string, to: string, days?: number) => Promise<ContractComparison | undefined>;
 }
 
 type ContractHandlers = Pick<AdminApi, 'showContractReport' | 'compareContracts'>;
@@ -18,7 +20,11 @@ const dayMs = 86_400_000;
 /** The report has at most as many deviations; the harmful and the most frequent ones. */
 const maxDeviations = 1_000;
 
-export function createContractHandlers({ contractReport, guarded }: ContractDependencies): ContractHandlers {
+export function createContractHandlers({
+  contractReport,
+  guarded,
+  compareTo,
+}: ContractDependencies): ContractHandlers {
   return {
     async showContractReport({ query: { environment, direction, level, days } }) {
       const report = await contractReport.read(Date.now() - Number(days) * dayMs);
@@ -42,8 +48,7 @@ export function createContractHandlers({ contractReport, guarded }: ContractDepe
     },
 
     async compareContracts({ query: { from, to, days } }) {
-      const report = await contractReport.read(Date.now() - Number(days) * dayMs);
-      const comparison = compareContracts(report, guarded(), from, to);
+      const comparison = await compareTo(from, to, Number(days));
       if (!comparison) throw new AdminRefusal(404, 'Unknown environment.');
       return viewComparison(comparison);
     },

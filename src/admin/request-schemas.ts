@@ -28,6 +28,10 @@ export const switchRequest = z.strictObject(
     reason,
     confirm: z.string().optional(),
     force: z.boolean().default(false),
+    acknowledgeDifferences: z
+      .boolean()
+      .default(false)
+      .describe('Switches although requests would be refused there, or executed in another way.'),
   },
   jsonError,
 );

@@ -124,11 +124,58 @@ export const preflightReport = z.object({
   ),
 });
 
+const count = z.int();
+
+const skipped = listOf(
+  z.object({
+    reason: z.string().describe('sampled-out (answers), shed because of load, failed, or not-counted.'),
+    count,
+  }),
+);
+const clientCounts = listOf(z.object({ client: z.string(), count }));
+const path = z
+  .string()
+  .describe('The path in the schema: `*` is an unknown name, `#` an index. Never a value.');
+const effect = z.string().describe('What the environment does with the message, such as refused or ignored.');
+export const contractComparison = z.object({
+  from: z.string(),
+  to: z.string(),
+  requests: count.describe('How many requests were checked against the contract of the other environment.'),
+  since: dateTime,
+  judgedSince: dateTime.nullable().describe('Requests before were not judged; null if none was.'),
+  skipped,
+  complete: z.boolean().describe('Whether all requests since then were judged.'),
+  differences: listOf(
+    z.object({
+      operation: z.string(),
+      path,
+      rule: z.string(),
+      level: z.string(),
+      effect,
+      count,
+      clients: clientCounts,
+      lastSeen: dateTime,
+      xRequestId: z.string(),
+      inBoth: z.boolean().describe('Whether it is a deviation in the first environment as well.'),
+      mustAcknowledge: z.boolean().describe('Whether a switch must acknowledge it.'),
+    }),
+  ),
+});
+
 export const switchResult = z.object({
   active: z.string(),
   from: z.string(),
   version: z.int(),
   preflight: preflightReport,
+  contract: contractComparison
+    .nullable()
+    .describe('What was compared; null for a switch back, or if nothing is checked.'),
+});
+
+export const preflightResult = preflightReport.extend({
+  contract: contractComparison
+    .nullable()
+    .describe('What the environment would do with the requests of the active one.'),
 });
 
 const requestReports = listOf(
@@ -180,19 +227,6 @@ export const errorCounts = listOf(
   }),
 );
 
-const count = z.int();
-
-const skipped = listOf(
-  z.object({
-    reason: z.string().describe('sampled-out (answers), shed because of load, failed, or not-counted.'),
-    count,
-  }),
-);
-const clientCounts = listOf(z.object({ client: z.string(), count }));
-const path = z
-  .string()
-  .describe('The path in the schema: `*` is an unknown name, `#` an index. Never a value.');
-const effect = z.string().describe('What the environment does with the message, such as refused or ignored.');
 const checkedMessages = {
   checked: count,
   checkedSince: dateTime.nullable().describe('Nothing before was checked against this contract.'),
@@ -230,31 +264,6 @@ export const contractReport = z.object({
     }),
   ),
   omitted: count.describe('Further deviations that are not listed.'),
-});
-
-export const contractComparison = z.object({
-  from: z.string(),
-  to: z.string(),
-  requests: count.describe('How many requests were checked against the contract of the other environment.'),
-  since: dateTime,
-  judgedSince: dateTime.nullable().describe('Requests before were not judged; null if none was.'),
-  skipped,
-  complete: z.boolean().describe('Whether all requests since then were judged.'),
-  differences: listOf(
-    z.object({
-      operation: z.string(),
-      path,
-      rule: z.string(),
-      level: z.string(),
-      effect,
-      count,
-      clients: clientCounts,
-      lastSeen: dateTime,
-      xRequestId: z.string(),
-      inBoth: z.boolean().describe('Whether it is a deviation in the first environment as well.'),
-      mustAcknowledge: z.boolean().describe('Whether a switch must acknowledge it.'),
-    }),
-  ),
 });
 
 export const history = z.object({

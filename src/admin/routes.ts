@@ -44,7 +44,7 @@ import {
   inDoubtPreview,
   instances,
   liveness,
-  preflightReport,
+  preflightResult,
   readiness,
   reloadReport,
   resolution,
@@ -106,7 +106,7 @@ export const routes = {
     body: switchRequest,
     response: { description: 'Switched.', schema: switchResult },
     errors: {
-      409: 'Refused: the pre-flight failed (the body contains its report), or the confirmation is missing.',
+      409: 'Refused: the pre-flight failed (the body contains its report), requests would be refused there or executed in another way (the body lists them), or the confirmation is missing.',
       ...stateUnavailable,
     },
   },
@@ -115,7 +115,7 @@ export const routes = {
     path: '/api/environments/{name}/preflight',
     role: 'operate',
     summary: 'Run the pre-flight check of an environment, without switching',
-    response: { description: 'The result of each step.', schema: preflightReport },
+    response: { description: 'The result of each step.', schema: preflightResult },
     errors: { 404: 'Unknown environment.' },
   },
   streamEvents: {

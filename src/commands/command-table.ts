@@ -84,7 +84,7 @@ export const commands: readonly Command[] = [
     summary: 'Switch the active environment: new payments go there',
     arguments: [{ syntax: '<name>', description: 'the environment' }],
     usage: ['<name> --reason <text> [options]'],
-    options: ['reason', 'confirm', 'force', ...gatewayOptions],
+    options: ['reason', 'confirm', 'force', 'acknowledgeDifferences', ...gatewayOptions],
     example: "environment use production --confirm production --reason 'go-live'",
     run: async (options, environment = '') => {
       const change = { ...options, environment, reason: reasonIn(options) };

@@ -65,6 +65,10 @@ const optionRows = {
     description: 'name of the environment again, as confirmation; required for production',
   },
   force: { flags: '--force', description: 'switch although the pre-flight test failed' },
+  acknowledgeDifferences: {
+    flags: '--acknowledge-differences',
+    description: 'switch although requests would be refused there, or executed in another way',
+  },
   for: { flags: '--for <duration>', description: 'how long, such as 10min; at most 24h (default: 10min)' },
   payment: { flags: '--payment <payment-id>', description: "the bank's id of the payment" },
   environment: { flags: '--environment <name>', description: 'only this environment' },

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import type { AdminClient } from './admin-client.ts';
 import { parseBody, successBody } from './admin-response.ts';
 import { type CommandOutput, success } from './command-output.ts';
+import { comparisonBody, comparisonLines } from './contract.ts';
 
 const environmentsBody = z.object({
   active: z.string().nullable(),
@@ -19,6 +20,7 @@ const switchBody = z.object({
       ),
     })
     .optional(),
+  contract: comparisonBody.nullish(),
 });
 
 /** One line per environment; an asterisk marks the active one. */
@@ -37,17 +39,30 @@ interface SwitchOptions {
   readonly reason: string;
   readonly confirm?: string | undefined;
   readonly force?: boolean | undefined;
+  readonly acknowledgeDifferences?: boolean | undefined;
 }
 
 /** Switches the active environment. Prints the steps of the pre-flight test in any case. */
 export async function useEnvironment(
   call: AdminClient,
-  { environment, reason, confirm, force = false }: SwitchOptions,
+  { environment, reason, confirm, force = false, acknowledgeDifferences = false }: SwitchOptions,
 ): Promise<CommandOutput> {
-  const response = await call('PUT', '/environments/active', { environment, reason, confirm, force });
-  const steps = formatSteps(response.body);
+  const response = await call('PUT', '/environments/active', {
+    environment,
+    reason,
+    confirm,
+    force,
+    // A gateway of an earlier release does not know it.
+    ...(acknowledgeDifferences && { acknowledgeDifferences }),
+  });
+  const steps = [...formatSteps(response.body), ...formatComparison(response.body)];
   const data = successBody(response, steps);
   return success([...steps, `New payments go to ${environment} now.`], data);
+}
+
+function formatComparison(body: unknown): readonly string[] {
+  const { contract } = parseBody(switchBody, body);
+  return contract ? comparisonLines(contract) : [];
 }
 
 function formatSteps(body: unknown): readonly string[] {

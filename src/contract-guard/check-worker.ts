@@ -109,7 +109,7 @@ export function createCheckWorker(
         const request: ThreadRequest = {
           id,
           judges: contracts,
-          message: { ...message, content: { ...message.content, body } },
+          message: withBody(message, body),
         };
         current.postMessage(request, [body.buffer]);
       });
@@ -121,6 +121,15 @@ export function createCheckWorker(
       await current.terminate();
     },
   };
+}
+
+function withBody(message: CheckableMessage, body: Uint8Array): CheckableMessage {
+  switch (message.direction) {
+    case 'request':
+      return { ...message, content: { ...message.content, body } };
+    case 'response':
+      return { ...message, content: { ...message.content, body } };
+  }
 }
 
 /** The sources run as TypeScript in a checkout, and compiled in the package. */

@@ -3,32 +3,10 @@
  * environments, so the report has the answer, for the time in which it was checked. Missing data never reads as compatible.
  */
 
+import type { ContractComparison } from '../request/contract-comparison.ts';
 import type { GuardedEnvironment, GuardedEnvironments } from './guarded-environments.ts';
-import type { ContractReport, ReportedDeviation, ReportedMessages } from './read-report.ts';
-
-export interface ContractComparison {
-  readonly from: string;
-  readonly to: string;
-  /** How many requests were checked against the other contract. */
-  readonly requests: number;
-  /** The requested period: milliseconds since 1970. */
-  readonly sinceMs: number;
-  /** Requests before were not checked against this contract; `undefined` if none was. */
-  readonly judgedSinceMs: number | undefined;
-  /** Requests that were not checked, by reason. */
-  readonly skipped: readonly { readonly reason: string; readonly count: number }[];
-  /** Whether all requests of the period were checked. */
-  readonly isComplete: boolean;
-  /** What requests use that the other environment refuses, ignores, bounds or executes in another way; the worst first. */
-  readonly differences: readonly ContractDifference[];
-}
-
-export interface ContractDifference extends ReportedDeviation {
-  /** Whether it is a deviation from the contract of this environment as well. */
-  readonly isInBoth: boolean;
-  /** Whether a switch must acknowledge it. */
-  readonly mustAcknowledge: boolean;
-}
+import type { ContractReport, ReportedDeviation, ReportedMessages, ReportReader } from './read-report.ts';
+import { dayMs } from './report-days.ts';
 
 /** Effects that an operator must know before payments go to another environment. */
 const severe: ReadonlySet<string> = new Set([
@@ -104,4 +82,16 @@ function mergeOwn(rows: readonly ReportedDeviation[]): readonly ReportedDeviatio
     });
   }
   return [...merged.values()];
+}
+
+/** How many days a switch looks back. */
+const defaultDays = 7;
+
+/** Compares two environments of the configuration in effect by the report of the last days. */
+export function createCompareContracts(
+  report: ReportReader,
+  guarded: () => Pick<GuardedEnvironments, 'all'>,
+): (from: string, to: string, days?: number) => Promise<ContractComparison | undefined> {
+  return async (from, to, days = defaultDays) =>
+    compareContracts(await report.read(Date.now() - days * dayMs), guarded(), from, to);
 }

@@ -76,7 +76,7 @@ export interface CountedChecks {
 
 export interface DeviationCounts {
   add(message: CheckedMessage, deviations: readonly Deviation[]): void;
-  skip(environment: string, direction: Direction, reason: SkipReason, count?: number): void;
+  skip(environment: string, direction: Direction, reason: SkipReason): void;
   /** @returns `undefined` if there is nothing new */
   take(): CountedChecks | undefined;
 }
@@ -96,67 +96,95 @@ interface DeviationCount {
 interface MessageCount {
   readonly message: CheckedMessage;
   count: number;
-  readonly deviations: Map<string, DeviationCount>;
+  /** By path. */
+  readonly deviations: Map<string, DeviationCount[]>;
 }
 
 export function createDeviationCounts(): DeviationCounts {
-  let messages = new Map<string, MessageCount>();
+  /** By client and operation: finding a count must not create a key for each message. */
+  let clients = new Map<string, Map<OperationName, MessageCount[]>>();
   let skipped = new Map<string, SkippedMessages>();
   let deviationCount = 0;
 
-  function skip(environment: string, direction: Direction, reason: SkipReason, count = 1): void {
+  function countOf(message: CheckedMessage): MessageCount {
+    const { environment, hash, isOwn, direction, operation, client } = message;
+    const operations =
+      clients.get(client) ?? addTo(clients, client, new Map<OperationName, MessageCount[]>());
+    const counts = operations.get(operation) ?? addTo(operations, operation, []);
+    for (const count of counts) {
+      const { message: known } = count;
+      if (
+        known.hash === hash &&
+        known.environment === environment &&
+        known.direction === direction &&
+        known.isOwn === isOwn
+      )
+        return count;
+    }
+    const added = { message, count: 0, deviations: new Map<string, DeviationCount[]>() };
+    counts.push(added);
+    return added;
+  }
+
+  function countDeviation(
+    { message, deviations }: MessageCount,
+    deviation: Deviation,
+    last: CheckedMessage,
+  ): void {
+    const { rule, path } = deviation;
+    const { atMs, requestId } = last;
+    const ofPath = deviations.get(path) ?? addTo(deviations, path, []);
+    for (const known of ofPath) {
+      if (known.deviation.rule !== rule) continue;
+      known.count += 1;
+      known.lastMs = atMs;
+      known.requestId = requestId;
+      return;
+    }
+    if (deviationCount === maxDeviations) {
+      skip(message.environment, message.direction, 'not-counted');
+      return;
+    }
+    deviationCount += 1;
+    ofPath.push({ deviation, count: 1, firstMs: atMs, lastMs: atMs, requestId });
+  }
+
+  function skip(environment: string, direction: Direction, reason: SkipReason): void {
     const key = `${environment} ${direction} ${reason}`;
     const known = skipped.get(key)?.count ?? 0;
-    skipped.set(key, { environment, direction, reason, count: known + count });
+    skipped.set(key, { environment, direction, reason, count: known + 1 });
   }
 
   return {
     add(message, deviations) {
-      const { environment, hash, isOwn, direction, operation, client, requestId, atMs } = message;
-      const key = `${environment} ${hash} ${isOwn ? 1 : 0} ${direction} ${operation} ${client}`;
-      let counted = messages.get(key);
-      if (!counted) {
-        counted = { message, count: 0, deviations: new Map() };
-        messages.set(key, counted);
-      }
+      const counted = countOf(message);
       counted.count += 1;
-      for (const deviation of deviations) {
-        const deviationKey = `${deviation.rule} ${deviation.path}`;
-        const known = counted.deviations.get(deviationKey);
-        if (known) {
-          known.count += 1;
-          known.lastMs = atMs;
-          known.requestId = requestId;
-        } else if (deviationCount < maxDeviations) {
-          deviationCount += 1;
-          const first = { deviation, count: 1, firstMs: atMs, lastMs: atMs, requestId };
-          counted.deviations.set(deviationKey, first);
-        } else {
-          skip(environment, direction, 'not-counted');
-        }
-      }
+      for (const deviation of deviations) countDeviation(counted, deviation, message);
     },
     skip,
     take() {
-      if (messages.size + skipped.size === 0) return undefined;
-      const all = [...messages.values()];
+      if (clients.size + skipped.size === 0) return undefined;
+      const all = [...clients.values()].flatMap((operations) => [...operations.values()].flat());
       const taken = {
         messages: all.map(({ message, count }) => ({ ...kindOf(message), count, firstMs: message.atMs })),
         deviations: all.flatMap(({ message, deviations }) =>
-          Array.from(deviations.values(), ({ deviation, ...counts }) => ({
-            ...kindOf(message),
-            ...deviation,
-            ...counts,
-          })),
+          [...deviations.values()]
+            .flat()
+            .map(({ deviation, ...counts }) => ({ ...kindOf(message), ...deviation, ...counts })),
         ),
         skipped: [...skipped.values()],
       };
-      messages = new Map();
+      clients = new Map();
       skipped = new Map();
       deviationCount = 0;
       return taken;
     },
   };
+}
+
+function addTo<Key, Value>(map: Map<Key, Value>, key: Key, value: Value): Value {
+  map.set(key, value);
+  return value;
 }
 
 const kindOf = ({ environment, hash, isOwn, direction, operation, client }: CheckedMessage) => ({

@@ -2,7 +2,9 @@
 
 import { isConfirmed } from '../config/production.ts';
 import type { AuditRecorder } from '../request/audit-event.ts';
+import type { ContractComparison } from '../request/contract-comparison.ts';
 import { asGatewayError } from '../request/errors.ts';
+import type { KeyValues } from '../state/ports.ts';
 import type { ActiveEnvironment } from './active-environment.ts';
 import type { PreflightReport } from './preflight.ts';
 
@@ -15,6 +17,8 @@ export interface SwitchRequest {
   readonly confirm?: string | undefined;
   /** Switches even if the preflight check fails. */
   readonly force: boolean;
+  /** Switches even if requests of the last days would be refused there, or executed in another way. */
+  readonly acknowledgeDifferences: boolean;
 }
 
 export type SwitchOutcome =
@@ -23,8 +27,14 @@ export type SwitchOutcome =
       readonly from: string;
       readonly version: number;
       readonly preflight: PreflightReport;
+      readonly contract?: ContractComparison;
     }
-  | { readonly kind: 'refused'; readonly why: string; readonly preflight?: PreflightReport };
+  | {
+      readonly kind: 'refused';
+      readonly why: string;
+      readonly preflight?: PreflightReport;
+      readonly contract?: ContractComparison;
+    };
 
 /** @throws GatewayError STATE_UNAVAILABLE; the environment may have been switched nevertheless */
 export type SwitchEnvironment = (request: SwitchRequest) => Promise<SwitchOutcome>;
@@ -34,15 +44,27 @@ interface SwitchDependencies {
   readonly audit: AuditRecorder;
   /** @returns `undefined` if there is no environment of this name */
   readonly preflight: (environment: string) => Promise<PreflightReport> | undefined;
+  /** What the environment would do with the requests of the active one; `undefined` if one is not configured. */
+  readonly compareContracts: (from: string, to: string) => Promise<ContractComparison | undefined>;
+  readonly recentSwitches: RecentSwitches;
 }
 
 /** Every use writes an audit record, also if it is refused or fails. */
-export function createSwitchEnvironment({ active, audit, preflight }: SwitchDependencies): SwitchEnvironment {
+export function createSwitchEnvironment({
+  active,
+  audit,
+  preflight,
+  compareContracts,
+  recentSwitches,
+}: SwitchDependencies): SwitchEnvironment {
   return async (request) => {
     try {
       const outcome = await attempt(request);
       const forced = outcome.kind === 'switched' && !outcome.preflight.ok;
-      await record(request, forced ? 'forced' : outcome.kind, outcome);
+      const { contract, ...rest } = outcome;
+      const differences = contract ? toAcknowledge(contract) : [];
+      const more = differences.length > 0 ? { ...rest, differences } : rest;
+      await record(request, forced ? 'forced' : outcome.kind, more);
       return outcome;
     } catch (thrown) {
       await record(request, 'failed', { why: asGatewayError(thrown).message });
@@ -50,20 +72,77 @@ export function createSwitchEnvironment({ active, audit, preflight }: SwitchDepe
     }
   };
 
-  async function attempt({ environment, confirm, force }: SwitchRequest): Promise<SwitchOutcome> {
+  async function attempt({
+    environment,
+    confirm,
+    force,
+    acknowledgeDifferences,
+  }: SwitchRequest): Promise<SwitchOutcome> {
     if (!isConfirmed(environment, confirm)) {
       return { kind: 'refused', why: `switching to ${environment} must be confirmed by its name` };
     }
     const report = await preflight(environment);
     if (!report) return { kind: 'refused', why: 'unknown environment' };
     if (!report.ok && !force) return { kind: 'refused', why: 'the pre-flight failed', preflight: report };
+    const contract = await comparisonFor(environment);
+    if (contract && mustAcknowledge(contract) && !acknowledgeDifferences) {
+      const why = `requests in ${contract.from} would be refused there or executed in another way, which must be acknowledged`;
+      return { kind: 'refused', why, preflight: report, contract };
+    }
     const { from, to } = await active.switchTo(environment);
-    return { kind: 'switched', from: from.environment, version: to.version, preflight: report };
+    await recentSwitches.onLeft(from.environment);
+    const compared = contract && { contract };
+    return {
+      kind: 'switched',
+      from: from.environment,
+      version: to.version,
+      preflight: report,
+      ...compared,
+    };
+  }
+
+  /** A switch back is not compared: it must not depend on anything. */
+  async function comparisonFor(environment: string): Promise<ContractComparison | undefined> {
+    const { environment: from } = await active.read();
+    if (from === environment || (await recentSwitches.isBack(environment))) return undefined;
+    return compareContracts(from, environment);
   }
 
   async function record(request: SwitchRequest, outcome: string, more: object): Promise<void> {
-    const { who, environment, reason, force } = request;
-    const details = { environment, reason, force, ...more };
+    const { who, environment, reason, force, acknowledgeDifferences } = request;
+    const acknowledged = acknowledgeDifferences && { acknowledgeDifferences };
+    const details = { environment, reason, force, ...acknowledged, ...more };
     await audit.record({ who, action: 'switch environment', outcome, details });
   }
+}
+
+/** How many differences an audit record contains; their evidence is in the report. */
+const maxRecorded = 20;
+
+const toAcknowledge = ({ differences }: ContractComparison) =>
+  differences
+    .filter((difference) => difference.mustAcknowledge)
+    .slice(0, maxRecorded)
+    .map(({ operation, path, rule, effect, count }) => ({ operation, path, rule, effect, count }));
+
+const mustAcknowledge = ({ differences }: ContractComparison) =>
+  differences.some((difference) => difference.mustAcknowledge);
+
+/** Which environments were active within the last hour. */
+export interface RecentSwitches {
+  /** Never rejects: an unknown switch only causes a question. */
+  onLeft(environment: string): Promise<void>;
+  /** @throws GatewayError STATE_UNAVAILABLE */
+  isBack(environment: string): Promise<boolean>;
+}
+
+/** How long a switch back needs no acknowledgement. Milliseconds. */
+const switchBackMs = 3_600_000;
+
+export function createRecentSwitches(keyValues: Pick<KeyValues, 'read' | 'write'>): RecentSwitches {
+  const keyOf = (environment: string) => `environment:left:${environment}`;
+  return {
+    onLeft: (environment) => keyValues.write(keyOf(environment), '1', switchBackMs).catch(() => {}),
+    isBack: async (environment) => (await keyValues.read(keyOf(environment))) !== undefined,
+  };
 }

@@ -14,7 +14,7 @@ import { createGuardedEnvironments } from '../../src/contract-guard/guarded-envi
 import { createActiveEnvironment } from '../../src/environments/active-environment.ts';
 import { createAuditLog } from '../../src/environments/audit-log.ts';
 import type { PreflightReport } from '../../src/environments/preflight.ts';
-import { createSwitchEnvironment } from '../../src/environments/switch-environment.ts';
+import { createRecentSwitches, createSwitchEnvironment } from '../../src/environments/switch-environment.ts';
 import type { LossReport } from '../../src/idempotency/loss-guard.ts';
 import type { ManageSubscriptions } from '../../src/notifications/manage-subscriptions.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
@@ -121,7 +121,13 @@ export function startAdminApi(
     metrics: createMetrics(),
     preflight,
     events,
-    switchEnvironment: createSwitchEnvironment({ active, audit, preflight }),
+    switchEnvironment: createSwitchEnvironment({
+      active,
+      audit,
+      preflight,
+      compareContracts: async () => undefined,
+      recentSwitches: createRecentSwitches(state.keyValues),
+    }),
     audit,
     purge: async () => {},
     holdCircuit: async () => {},
@@ -137,6 +143,7 @@ export function startAdminApi(
     pollLimits: () => [{ environment: 'sandbox', perSecond: 10 }],
     contractReport: { read: async () => ({ fromMs: 0, deviations: [], messages: [], skipped: [] }) },
     guarded: () => createGuardedEnvironments([], () => {}),
+    compareTo: async () => undefined,
     loss: { report: () => lossReport, acceptLoss: async () => lossReport.status !== 'ok' },
     configuration: () => ({ log: { level: 'info' } }),
     configurationFile: () => 'log:\n  level: info\n',

@@ -17,6 +17,8 @@ export function openSwitch(environment, { active, environments }) {
   const url = environments.find(({ name }) => name === environment)?.baseUrl;
   const report = h('div', { class: 'report', role: 'status' }, h('p', {}, 'Running the pre-flight check…'));
   const force = createForceField();
+  const acknowledge = createAcknowledgeField();
+  const differences = h('div', { class: 'report', role: 'status', hidden: true });
   const dialog = openFormDialog({
     title: `Switch to ${environment}?`,
     button: `Switch to ${environment}`,
@@ -37,19 +39,23 @@ export function openSwitch(environment, { active, environments }) {
       ),
       report,
       force,
+      differences,
+      acknowledge,
       reasonField(),
       ...(isProduction(environment) ? [confirmationField(environment)] : []),
     ],
-    async send({ reason, confirm: name, force: forced }) {
+    async send({ reason, confirm: name, force: forced, acknowledge: acknowledged }) {
       try {
         return await callApi('PUT', '/environments/active', {
           environment,
           reason,
           ...(name && { confirm: name }),
           force: forced === 'yes',
+          // A gateway of an earlier release does not know it.
+          ...(acknowledged === 'yes' && { acknowledgeDifferences: true }),
         });
       } catch (thrown) {
-        if (thrown.body?.preflight) showReport(thrown.body.preflight);
+        if (thrown.body?.preflight) showReport({ ...thrown.body.preflight, contract: thrown.body.contract });
         throw thrown;
       }
     },
@@ -59,13 +65,16 @@ export function openSwitch(environment, { active, environments }) {
     },
   });
 
-  function showReport({ ok, steps }) {
+  function showReport({ ok, steps, contract }) {
     report.dataset.level = ok ? 'good' : 'bad';
     report.replaceChildren(
       h('p', {}, h('strong', {}, ok ? 'Pre-flight check passed.' : 'Pre-flight check failed.')),
       h('ul', {}, ...steps.map(createStep)),
     );
     force.hidden = ok;
+    differences.hidden = !contract;
+    if (contract) differences.replaceChildren(...describeComparison(contract));
+    acknowledge.hidden = !contract?.differences.some(({ mustAcknowledge }) => mustAcknowledge);
   }
 
   callApi('POST', `/environments/${encodeURIComponent(environment)}/preflight`).then(
@@ -86,6 +95,68 @@ function createForceField() {
       { class: 'hint' },
       'New payments may fail until the bank recovers. The audit log records the switch as “forced”.',
     ),
+  );
+}
+
+function createAcknowledgeField() {
+  const checkbox = h('input', { type: 'checkbox', name: 'acknowledge', value: 'yes' });
+  return h(
+    'p',
+    { class: 'field forced', hidden: true },
+    h(
+      'label',
+      { class: 'choice' },
+      checkbox,
+      ' Switch although requests would be refused or executed in another way',
+    ),
+    h(
+      'span',
+      { class: 'hint' },
+      'The clients above must change their requests. A switch back within an hour does not ask.',
+    ),
+  );
+}
+
+/** How many differences the dialog lists; the section Contract and `penstock contract compare` have all. */
+const maxDifferences = 10;
+
+/** Missing data must not read as compatible. */
+function describeComparison({ from, requests, since, judgedSince, skipped, differences }) {
+  if (judgedSince === null)
+    return [
+      h(
+        'p',
+        {},
+        `No request in ${from} was checked against the contract of this environment: nothing is known.`,
+      ),
+    ];
+  const left = skipped.map(({ reason, count }) => ` ${count} were not checked (${reason}).`).join('');
+  const before = judgedSince > since ? ` Not judged before ${formatTime(judgedSince)}.` : '';
+  const found = differences.length === 0 ? ' No difference was found in them.' : '';
+  const shown = differences.slice(0, maxDifferences);
+  const rest = differences.length - shown.length;
+  return [
+    h('p', {}, `${requests} requests in ${from} were checked against this contract.${before}${left}${found}`),
+    h(
+      'ul',
+      {},
+      ...shown.map(createDifference),
+      ...(rest > 0 ? [h('li', {}, `${rest} more differences`)] : []),
+    ),
+  ];
+}
+
+function createDifference({ operation, path, rule, effect, count, clients, mustAcknowledge }) {
+  const mark = mustAcknowledge
+    ? h('span', { class: 'mark', role: 'img', 'aria-label': 'to be acknowledged' }, '▲')
+    : h('span', { class: 'mark', role: 'img', 'aria-label': 'note' }, 'i');
+  const by = clients.map(({ client }) => client).join(', ');
+  return h(
+    'li',
+    { 'data-level': mustAcknowledge ? 'warn' : 'note' },
+    mark,
+    ` ${effect}: ${path} `,
+    h('span', { class: 'detail' }, `${rule}, ${operation}, ${count} times by ${by}`),
   );
 }
 

@@ -10,7 +10,7 @@ const candidates = (line: string) =>
 describe('the completion', () => {
   for (const [line, expected] of [
     ['en', ['environment']],
-    ['c', ['check', 'config', 'circuits', 'cache', 'completion']],
+    ['c', ['check', 'config', 'contract', 'circuits', 'cache', 'completion']],
     ['environment ', ['use']],
     ['--config penstock.yaml audit ', ['list', 'verify']],
     ['circuits hold production ', ['write', 'read', 'status']],

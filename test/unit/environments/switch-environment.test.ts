@@ -3,7 +3,12 @@ import { describe, test } from 'node:test';
 import { createActiveEnvironment } from '../../../src/environments/active-environment.ts';
 import { createAuditLog } from '../../../src/environments/audit-log.ts';
 import type { PreflightReport } from '../../../src/environments/preflight.ts';
-import { createSwitchEnvironment, type SwitchRequest } from '../../../src/environments/switch-environment.ts';
+import {
+  createRecentSwitches,
+  createSwitchEnvironment,
+  type SwitchRequest,
+} from '../../../src/environments/switch-environment.ts';
+import type { ContractComparison, ContractDifference } from '../../../src/request/contract-comparison.ts';
 import { createFailingState } from '../../kit/failing-state.ts';
 import { captureLog } from '../../kit/log-capture.ts';
 import { errorOf } from './requests.ts';
@@ -11,8 +16,10 @@ import { errorOf } from './requests.ts';
 const healthy: PreflightReport = { ok: true, steps: [{ step: 'answer', ok: true, detail: 'status 200' }] };
 const refused: PreflightReport = { ok: false, steps: [{ step: 'tcp', ok: false, detail: 'ECONNREFUSED' }] };
 
-/** @param report the result of every preflight check */
-function startSwitch(report = healthy) {
+const unforced = { force: false, acknowledgeDifferences: false };
+
+/** @param report the result of every preflight check @param comparison of each switch that is compared */
+function startSwitch(report = healthy, comparison?: ContractComparison) {
   const state = createFailingState();
   const { log, lines } = captureLog();
   const active = createActiveEnvironment(state, 'sandbox', log);
@@ -22,9 +29,15 @@ function startSwitch(report = healthy) {
     checked.push(name);
     return ['sandbox', 'staging', 'production'].includes(name) ? Promise.resolve(report) : undefined;
   };
-  const switchEnvironment = createSwitchEnvironment({ active, audit, preflight });
+  const switchEnvironment = createSwitchEnvironment({
+    active,
+    audit,
+    preflight,
+    compareContracts: async () => comparison,
+    recentSwitches: createRecentSwitches(state.keyValues),
+  });
   const switchTo = (environment: string, more: Partial<SwitchRequest> = {}) =>
-    switchEnvironment({ who: 'olga', environment, reason: 'go-live', force: false, ...more });
+    switchEnvironment({ who: 'olga', environment, reason: 'go-live', ...unforced, ...more });
   return { state, active, audit, lines, checked, switchTo };
 }
 
@@ -68,6 +81,63 @@ describe('a switch of the active environment', () => {
     const setup = startSwitch();
     await setup.switchTo('staging', { force: true });
     assert.equal((await lastRecord(setup)).outcome, 'switched');
+  });
+});
+
+describe('a switch to an environment that would refuse requests', () => {
+  const difference: ContractDifference = {
+    operation: 'initiatePayment',
+    path: 'body/creditorAgentName',
+    rule: 'max-length',
+    level: 'harmful',
+    effect: 'refused',
+    count: 3,
+    clients: [{ client: 'shop', count: 3 }],
+    lastMs: 0,
+    requestId: '99391c7e-ad88-49ec-a2ad-99ddcb1f7721',
+    isInBoth: false,
+    mustAcknowledge: true,
+  };
+  const comparison: ContractComparison = {
+    from: 'sandbox',
+    to: 'staging',
+    requests: 10,
+    sinceMs: 0,
+    judgedSinceMs: 0,
+    skipped: [],
+    isComplete: true,
+    differences: [difference],
+  };
+
+  test('is refused with the differences until they are acknowledged, and both are recorded', async () => {
+    const setup = startSwitch(healthy, comparison);
+    const refusal = await setup.switchTo('staging', { force: true });
+    assert.ok(refusal.kind === 'refused');
+    assert.deepEqual(refusal.contract, comparison);
+    assert.match(refusal.why, /acknowledged/);
+    const { operation, path, rule, effect, count } = difference;
+    assert.deepEqual((await lastRecord(setup)).details.differences, [
+      { operation, path, rule, effect, count },
+    ]);
+
+    assert.equal((await setup.switchTo('staging', { acknowledgeDifferences: true })).kind, 'switched');
+    assert.equal((await lastRecord(setup)).details.acknowledgeDifferences, true);
+    assert.equal((await setup.audit.verify()).broken, undefined);
+  });
+
+  test('is done without a question if it is a switch back within an hour', async () => {
+    const setup = startSwitch(healthy, comparison);
+    await setup.switchTo('staging', { acknowledgeDifferences: true });
+    assert.equal((await setup.switchTo('sandbox')).kind, 'switched');
+    assert.equal((await setup.switchTo('staging')).kind, 'switched');
+  });
+
+  test('is done without a question if the other environment only ignores something', async () => {
+    const ignored = { ...difference, level: 'notable', effect: 'ignored', mustAcknowledge: false };
+    const setup = startSwitch(healthy, { ...comparison, differences: [ignored] });
+    const outcome = await setup.switchTo('staging');
+    assert.ok(outcome.kind === 'switched');
+    assert.deepEqual(outcome.contract?.differences, [ignored]);
   });
 });
 

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { createCheckQueue, type QueuedCheck } from '../../../src/contract-guard/check-queue.ts';
+import { answer, environment, initiation } from './messages.ts';
+
+interface Setup {
+  readonly isBusy?: () => boolean;
+  readonly check?: (message: QueuedCheck) => boolean;
+  /** Milliseconds that each reading of the clock adds. */
+  readonly tickMs?: number;
+}
+
+function startQueue({ isBusy = () => false, check = () => true, tickMs = 0 }: Setup = {}) {
+  const checked: QueuedCheck[] = [];
+  const skipped: string[] = [];
+  const clock = { nowMs: 0 };
+  const queue = createCheckQueue({
+    isBusy,
+    check(message) {
+      const isDone = check(message);
+      if (isDone) checked.push(message);
+      return isDone;
+    },
+    skip: (name, direction, reason) => void skipped.push(`${name} ${direction} ${reason}`),
+    limits: { maxChecks: 3, maxBytes: 1_000 },
+    now() {
+      clock.nowMs += tickMs;
+      return clock.nowMs;
+    },
+  });
+  return { queue, checked, skipped, clock };
+}
+
+const old = (body?: string) => initiation(body, { arrivedAtMs: 0 });
+
+describe('the queue of checks', () => {
+  test('keeps the body of a request that has ended', () => {
+    const { queue, checked } = startQueue();
+    const request = old('{"a":1}');
+    queue.addRequest(environment(), request);
+    request.body = Buffer.alloc(0);
+    assert.equal(queue.drain(), true);
+    assert.deepEqual(
+      checked.map(({ body }) => body.toString()),
+      ['{"a":1}'],
+    );
+  });
+
+  test('skips and counts what exceeds its length or its bytes, and has room again after the checks', () => {
+    const { queue, checked, skipped } = startQueue();
+    for (let count = 0; count < 4; count++) queue.addRequest(environment(), old());
+    assert.deepEqual(skipped, ['sandbox request shed']);
+    queue.drain();
+    assert.equal(checked.length, 3);
+    queue.addResponse(environment(), old(), answer({ body: Buffer.alloc(900) }));
+    queue.addResponse(environment(), old(), answer({ body: Buffer.alloc(101) }));
+    assert.deepEqual(skipped, ['sandbox request shed', 'sandbox response shed']);
+    queue.drain();
+    queue.addResponse(environment(), old(), answer({ body: Buffer.alloc(900) }));
+    queue.drain();
+    assert.equal(checked.length, 5);
+  });
+
+  test('stops after its slice of time, and continues in the next turn', () => {
+    const { queue, checked } = startQueue({ tickMs: 2 });
+    for (let count = 0; count < 3; count++) queue.addRequest(environment(), old());
+    assert.equal(queue.drain(), false);
+    assert.equal(checked.length, 1);
+    while (!queue.drain());
+    assert.equal(checked.length, 3);
+  });
+
+  test('waits while the process is busy, and skips what has waited for a minute', () => {
+    const load = { isBusy: true };
+    const { queue, checked, skipped, clock } = startQueue({ isBusy: () => load.isBusy });
+    queue.addRequest(environment(), old());
+    queue.addRequest(environment(), initiation('', { arrivedAtMs: 30_000 }));
+    clock.nowMs = 60_001;
+    queue.drain();
+    assert.deepEqual([checked.length, skipped.length], [0, 1]);
+    load.isBusy = false;
+    queue.drain();
+    assert.deepEqual([checked.length, skipped.length], [1, 1]);
+  });
+
+  test('keeps what cannot be checked yet, in its order', () => {
+    const contract = { isPrepared: false };
+    const { queue, checked } = startQueue({ check: () => contract.isPrepared });
+    queue.addRequest(environment(), old('1'));
+    queue.addRequest(environment(), old('2'));
+    assert.equal(queue.drain(), true);
+    contract.isPrepared = true;
+    queue.drain();
+    assert.deepEqual(
+      checked.map(({ body }) => body.toString()),
+      ['1', '2'],
+    );
+  });
+});

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { compareContracts } from '../../../src/contract-guard/compare-contracts.ts';
+import type { ContractReport, ReportedDeviation } from '../../../src/contract-guard/read-report.ts';
+import { environment } from './messages.ts';
+
+const production = environment({
+  name: 'production',
+  own: { hash: 'hash-2', options: { standardVersion: '1.3.6' }, isOwn: true, contract: undefined },
+});
+const both = { all: [environment(), production] };
+
+const deviation = (changes: Partial<ReportedDeviation> = {}): ReportedDeviation => ({
+  environment: 'sandbox',
+  hash: 'hash-2',
+  isOwn: false,
+  direction: 'request',
+  operation: 'initiatePayment',
+  path: 'body/monthsOfExecution',
+  rule: 'not-in-version',
+  level: 'harmful',
+  effect: 'executed-differently',
+  count: 3,
+  clients: [{ client: 'shop-1', count: 3 }],
+  firstMs: 20,
+  lastMs: 30,
+  requestId: 'request-1',
+  ...changes,
+});
+const judged = {
+  environment: 'sandbox',
+  hash: 'hash-2',
+  isOwn: false,
+  direction: 'request',
+  count: 10,
+  firstMs: 10,
+  clients: [],
+} as const;
+const report = (changes: Partial<ContractReport> = {}): ContractReport => ({
+  fromMs: 10,
+  deviations: [deviation()],
+  messages: [judged],
+  skipped: [],
+  ...changes,
+});
+
+const compare = (changes: Partial<ContractReport> = {}) =>
+  compareContracts(report(changes), both, 'sandbox', 'production') ??
+  assert.fail('an environment is missing');
+
+describe('the comparison of two environments', () => {
+  test('lists what requests of one violate in the contract of the other', () => {
+    const { requests, isComplete, differences } = compare();
+    assert.deepEqual([requests, isComplete], [10, true]);
+    assert.deepEqual(
+      differences.map(({ path, isInBoth, mustAcknowledge }) => [path, isInBoth, mustAcknowledge]),
+      [['body/monthsOfExecution', false, true]],
+    );
+  });
+
+  test('must be acknowledged only for harmful differences, and leaves out what every bank has', () => {
+    const { differences } = compare({
+      deviations: [
+        deviation(),
+        deviation({ path: 'body/chargeBearer', level: 'notable', effect: 'ignored' }),
+        deviation({ path: 'headers/PSU-IP-Address', level: 'usual', effect: 'none' }),
+        deviation({ direction: 'response', path: 'body/scaStatus' }),
+        deviation({ hash: 'hash-9' }),
+      ],
+    });
+    assert.deepEqual(
+      differences.map(({ path, mustAcknowledge }) => [path, mustAcknowledge]),
+      [
+        ['body/monthsOfExecution', true],
+        ['body/chargeBearer', false],
+      ],
+    );
+  });
+
+  test('marks what is a deviation in both environments', () => {
+    const own = deviation({ hash: 'hash-1', isOwn: true });
+    assert.deepEqual(
+      compare({ deviations: [deviation(), own] }).differences.map(({ isInBoth }) => isInBoth),
+      [true],
+    );
+  });
+
+  test('never reads as compatible where requests were not judged', () => {
+    assert.equal(compare({ messages: [] }).isComplete, false);
+    assert.equal(compare({ messages: [] }).judgedSinceMs, undefined);
+    assert.equal(compare({ messages: [{ ...judged, firstMs: 11 }] }).isComplete, false);
+    const skipped = [{ environment: 'sandbox', direction: 'request', reason: 'shed', count: 1 }] as const;
+    assert.equal(compare({ skipped }).isComplete, false);
+  });
+
+  test('uses the own checks of environments with the same contract', () => {
+    const same = { all: [environment(), environment({ name: 'staging' })] };
+    const messages = [{ ...judged, hash: 'hash-1', isOwn: true }];
+    const deviations = [deviation({ hash: 'hash-1', isOwn: true })];
+    const comparison = compareContracts(report({ messages, deviations }), same, 'sandbox', 'staging');
+    assert.equal(comparison?.requests, 10);
+    assert.equal(comparison?.differences[0]?.isInBoth, true);
+    assert.equal(compareContracts(report(), same, 'sandbox', 'nowhere'), undefined);
+  });
+});

@@ -1,0 +1,194 @@
+/** The report that instances share: counted in memory, written to the state, and read from it. */
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { Deviation } from '../../../src/contract/deviation.ts';
+import {
+  type CheckedMessage,
+  type CountedDeviation,
+  createDeviationCounts,
+} from '../../../src/contract-guard/deviation-counts.ts';
+import { createReportReader } from '../../../src/contract-guard/read-report.ts';
+import { createReportWriter } from '../../../src/contract-guard/write-report.ts';
+import { GatewayError } from '../../../src/request/errors.ts';
+import { createMemoryState } from '../../../src/state/memory.ts';
+import type { RequestLog } from '../../../src/state/ports.ts';
+
+const dayMs = 86_400_000;
+const keepFor = () => 30 * dayMs;
+const required: Deviation = {
+  level: 'harmful',
+  rule: 'required',
+  path: 'body/creditorName',
+  effect: 'refused',
+};
+const missing: Deviation = { ...required, effect: 'client-may-fail' };
+const usual: Deviation = { ...required, level: 'usual', rule: 'format', effect: 'none' };
+
+const message = (changes: Partial<CheckedMessage> = {}): CheckedMessage => ({
+  environment: 'sandbox',
+  hash: 'hash-1',
+  isOwn: true,
+  direction: 'request',
+  operation: 'initiatePayment',
+  client: 'shop-1',
+  requestId: 'request-1',
+  atMs: 100 * dayMs,
+  ...changes,
+});
+const answered = (changes: Partial<CheckedMessage> = {}) => message({ direction: 'response', ...changes });
+
+function startInstance(
+  state = createMemoryState(),
+  clock = { nowMs: 100 * dayMs + 3_600_000 },
+  requestLog: RequestLog = state.requestLog,
+) {
+  const counts = createDeviationCounts();
+  const changes: CountedDeviation[] = [];
+  const now = () => clock.nowMs;
+  const writer = createReportWriter({
+    requestLog,
+    keyValues: state.keyValues,
+    instance: `instance-${Math.random()}`,
+    take: counts.take,
+    keepFor,
+    onChange: (deviation) => void changes.push(deviation),
+    now,
+  });
+  const reader = createReportReader({ requestLog, flush: writer.flush, keepFor, now });
+  return { state, clock, counts, changes, writer, reader };
+}
+
+describe('the report of deviations', () => {
+  test('adds what all instances and clients have counted, with the first and the last time', async () => {
+    const one = startInstance();
+    const other = startInstance(one.state, one.clock);
+    const atMs = 100 * dayMs;
+    one.counts.add(message({ atMs: atMs + 20 }), [required]);
+    await one.writer.flush();
+    other.counts.add(message({ client: 'shop-2', requestId: 'request-2', atMs: atMs + 40 }), [required]);
+    other.counts.add(message({ client: 'shop-2', requestId: 'request-3', atMs: atMs + 30 }), []);
+    await other.writer.flush();
+
+    for (const { reader } of [one, other]) {
+      const { deviations, messages } = await reader.read(0);
+      assert.equal(deviations.length, 1);
+      const [{ count, clients, firstMs, lastMs, requestId } = assert.fail()] = deviations;
+      assert.deepEqual([count, firstMs - atMs, lastMs - atMs, requestId], [2, 20, 40, 'request-2']);
+      assert.deepEqual(clients.map(({ client }) => client).toSorted(), ['shop-1', 'shop-2']);
+      assert.deepEqual(
+        messages.map((row) => [row.count, row.firstMs - atMs]),
+        [[3, 20]],
+      );
+    }
+  });
+
+  test('has the days since a time, and forgets them after contract.keepFor', async () => {
+    const { counts, clock, writer, reader } = startInstance();
+    counts.add(message(), [required]);
+    await writer.flush();
+    clock.nowMs += dayMs;
+    counts.add(message({ atMs: clock.nowMs }), [required]);
+    await writer.flush();
+    const countSince = async (fromMs: number) => (await reader.read(fromMs)).deviations[0]?.count;
+    assert.equal(await countSince(0), 2);
+    assert.equal(await countSince(clock.nowMs), 1);
+    clock.nowMs += 30 * dayMs;
+    assert.equal(await countSince(0), 1);
+  });
+
+  test('counts once what is written while the state fails after the write', async () => {
+    const state = createMemoryState();
+    const failing = { times: 1 };
+    const requestLog: RequestLog = {
+      ...state.requestLog,
+      async append(slice, write) {
+        const result = await state.requestLog.append(slice, write);
+        if (failing.times-- > 0) throw new GatewayError('STATE_UNAVAILABLE', 'no answer');
+        return result;
+      },
+    };
+    const { counts, writer, reader } = startInstance(state, undefined, requestLog);
+    counts.add(message(), [required]);
+    assert.equal(await writer.flush(), false);
+    counts.add(message(), [required]);
+    assert.equal(await writer.flush(), true);
+    assert.equal((await reader.read(0)).deviations[0]?.count, 2);
+  });
+
+  test('separates requests that were checked against other contracts, and counts what was skipped', async () => {
+    const { counts, reader } = startInstance();
+    counts.add(message(), []);
+    counts.add(message({ hash: 'hash-2', isOwn: false }), [required]);
+    counts.skip('sandbox', 'request', 'shed');
+    counts.skip('sandbox', 'request', 'shed');
+    const { deviations, messages, skipped } = await reader.read(0);
+    assert.deepEqual(
+      deviations.map(({ hash, isOwn }) => [hash, isOwn]),
+      [['hash-2', false]],
+    );
+    assert.equal(messages.length, 2);
+    assert.deepEqual(skipped, [{ environment: 'sandbox', direction: 'request', reason: 'shed', count: 2 }]);
+  });
+
+  test('is bounded: more different deviations are counted together as not counted', () => {
+    const { counts } = startInstance();
+    for (let client = 0; client < 5_003; client++)
+      counts.add(message({ client: `client-${client}` }), [required]);
+    const taken = counts.take() ?? assert.fail();
+    assert.equal(taken.deviations.length, 5_000);
+    assert.deepEqual(
+      taken.skipped.map(({ reason, count }) => [reason, count]),
+      [['not-counted', 3]],
+    );
+    assert.equal(counts.take(), undefined);
+  });
+});
+
+describe('a new kind of deviation in answers', () => {
+  const count = (
+    instance: ReturnType<typeof startInstance>,
+    times: number,
+    deviations: readonly Deviation[],
+  ) => {
+    for (let time = 0; time < times; time++) instance.counts.add(answered(), deviations);
+    return instance.writer.flush();
+  };
+
+  test('is announced once, by one instance, when ten answers without it were checked before', async () => {
+    const one = startInstance();
+    const other = startInstance(one.state, one.clock);
+    await count(one, 10, []);
+    await count(other, 1, [missing]);
+    await count(one, 1, [missing]);
+    await count(other, 1, [missing]);
+    assert.deepEqual([one.changes.length, other.changes.length], [0, 1]);
+    const { deviations } = await one.reader.read(0);
+    assert.equal(deviations[0]?.changedMs, one.clock.nowMs);
+  });
+
+  test('is no change if the bank has had it from the beginning, or if every bank has it', async () => {
+    const instance = startInstance();
+    await count(instance, 10, [missing]);
+    await count(instance, 1, [missing, usual]);
+    instance.clock.nowMs += dayMs;
+    await count(instance, 1, [missing, usual]);
+    assert.deepEqual(instance.changes, []);
+  });
+
+  test('is looked for again after another contract: its first answers are a new beginning', async () => {
+    const instance = startInstance();
+    await count(instance, 10, []);
+    instance.counts.add(answered({ hash: 'hash-2' }), [missing]);
+    await instance.writer.flush();
+    assert.deepEqual(instance.changes, []);
+  });
+
+  test('is not looked for in requests', async () => {
+    const instance = startInstance();
+    await count(instance, 10, []);
+    instance.counts.add(message(), [required]);
+    await instance.writer.flush();
+    assert.deepEqual(instance.changes, []);
+  });
+});
