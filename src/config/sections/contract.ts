@@ -56,7 +56,7 @@ export const environmentContract = z
     profile: file()
       .optional()
       .describe(
-        "The YAML file of a bank's own additions to the standard and restrictions; config/contract-profiles has examples.",
+        "The YAML file of a bank's own additions to the standard and restrictions; examples/contract-profiles has two.",
       ),
   })
   .prefault({})
