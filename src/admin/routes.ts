@@ -2,6 +2,7 @@
 
 import type { Response } from 'express';
 import type { z } from 'zod';
+import { contractComparison, contractReport } from './contract-schemas.ts';
 import {
   notification,
   notificationSummary,
@@ -34,8 +35,6 @@ import {
   circuit,
   circuits,
   configuration,
-  contractComparison,
-  contractReport,
   decisions,
   environments,
   errorCounts,

@@ -5,7 +5,7 @@
 
 import { emptyBody } from '../request/body-buffer.ts';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
-import type { SkipReason } from './deviation-counts.ts';
+import type { Direction, SkipReason } from './deviation-counts.ts';
 import type { GuardedEnvironment } from './guarded-environments.ts';
 
 /** A message to check. */
@@ -42,8 +42,6 @@ interface CheckQueueDependencies {
   /** Milliseconds on a monotonic clock. */
   readonly now?: () => number;
 }
-
-export type Direction = 'request' | 'response';
 
 interface QueueLimits {
   readonly maxChecks: number;

@@ -2,7 +2,8 @@
 
 import type { Deviation, Effect, Level, Rule } from '../contract/deviation.ts';
 import type { OperationName } from '../pis/operations.ts';
-import type { Direction } from './check-queue.ts';
+
+export type Direction = 'request' | 'response';
 
 /** Which messages were checked against which contract. */
 export interface CheckedKind {

@@ -55,7 +55,7 @@ function refusalOf({ operation, writeAheadMark }: RoutedRequest, error: GatewayE
   return operation.lane === 'write' && !writeAheadMark ? stateUnavailable(error) : error;
 }
 
-/** How many deviations the message of an error lists. */
+/** How many deviations the message of an error lists, such as `body/instructedAmount/amount (pattern)`. */
 const maxListed = 5;
 
 function violationError(

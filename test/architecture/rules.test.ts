@@ -96,6 +96,9 @@ const allowedImporters: Readonly<Record<string, (path: string) => boolean>> = {
 /** No file may be longer. A file that approaches this limit usually holds two concepts. */
 const maxLines = 400;
 
+/** The page of the error reference: `npm run docs`. */
+const generatedPage = 'admin/console/errors.html';
+
 const violations = (rule: (source: Source) => readonly string[]) =>
   sources.flatMap((source) => rule(source).map((violation) => `${source.path}: ${violation}`));
 
@@ -152,7 +155,7 @@ describe('the architecture rules', () => {
 
   test(`each file of the console begins with a comment and has at most ${maxLines} lines`, () => {
     const found = consoleFiles.flatMap(({ path, text }) => [
-      ...(text.split('\n').length > maxLines + 1 ? [`${path}: too long`] : []),
+      ...(text.split('\n').length > maxLines + 1 && path !== generatedPage ? [`${path}: too long`] : []),
       ...(/^\/\*\*|^<(!doctype html|svg)/.test(text) ? [] : [`${path}: does not begin with a comment`]),
     ]);
     assert.deepEqual(found, []);

@@ -49,12 +49,14 @@ export const environmentContract = z
       .string()
       .refine(isTimeZone, 'expected a time zone such as Europe/Berlin')
       .optional()
+      .meta({ defaultText: 'none' })
       .describe(
         'The time zone of the bank, such as Europe/Berlin. With it, `enforce` refuses an execution date in the past; without it, the date is only reported.',
       ),
     requireHeaders,
     profile: file()
       .optional()
+      .meta({ defaultText: 'none' })
       .describe(
         "The YAML file of a bank's own additions to the standard and restrictions; examples/contract-profiles has two.",
       ),
