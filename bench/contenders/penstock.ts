@@ -25,6 +25,22 @@ export const penstockWithoutBatches: Contender = {
   ],
 };
 
+/** Without the contract guard: no request and no answer is checked against the standard. */
+export const penstockWithoutContract: Contender = {
+  name: 'Penstock, contract guard off',
+  forwards: true,
+  launches: (surroundings) => [
+    launch(surroundings, { state: {}, contract: { requests: 'off', responses: 'off' } }),
+  ],
+};
+
+/** Each request is also checked against the contract of the other environment, which implements another version. */
+export const penstockWithTwoContracts: Contender = {
+  name: 'Penstock, two contracts',
+  forwards: true,
+  launches: (surroundings) => [launch(surroundings, { state: {}, otherVersion: '1.3.6' })],
+};
+
 /** State on Redis. */
 export const penstockOnRedis: Contender = {
   name: 'Penstock on Redis',
@@ -70,11 +86,14 @@ interface Variant {
   readonly number?: number;
   readonly listen?: object;
   readonly nodeOptions?: readonly string[];
+  readonly contract?: object;
+  /** `standardVersion` of the environment that gets no requests. */
+  readonly otherVersion?: string;
 }
 
 function launch(
   { port, upstreamPort, upstreamTls: tls, folder }: ContenderEnvironment,
-  { state, number = 1, listen, nodeOptions }: Variant,
+  { state, number = 1, listen, nodeOptions, contract, otherVersion = '1.3.11' }: Variant,
 ): Launch {
   const bank = `${tls ? 'https' : 'http'}://127.0.0.1:${upstreamPort}`;
   const file = join(folder, `penstock-${number}.yaml`);
@@ -89,8 +108,8 @@ function launch(
       ],
       environments: {
         active: 'sandbox',
-        sandbox: { baseUrl: bank, standardVersion: '1.3.11', tls },
-        production: { baseUrl: `${bank}/psd2`, standardVersion: '1.3.11', tls },
+        sandbox: { baseUrl: bank, standardVersion: '1.3.11', tls, contract },
+        production: { baseUrl: `${bank}/psd2`, standardVersion: otherVersion, tls, contract },
       },
       state,
       upstream: { maxSockets: 256 },
