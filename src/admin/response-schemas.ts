@@ -110,7 +110,7 @@ export const environments = z.object({
   environments: listOf(environment),
 });
 
-export const preflightReport = z.object({
+const preflightReport = z.object({
   ok: z.boolean(),
   steps: listOf(
     z.object({

@@ -2,7 +2,7 @@
 
 import type { Response } from 'express';
 import type { z } from 'zod';
-import { contractComparison, contractReport } from './contract-schemas.ts';
+import { contractRoutes } from './contract-routes.ts';
 import {
   notification,
   notificationSummary,
@@ -11,8 +11,6 @@ import {
 } from './notification-schemas.ts';
 import {
   acceptLossRequest,
-  compareQuery,
-  contractQuery,
   exportQuery,
   historyQuery,
   holdRequest,
@@ -179,27 +177,7 @@ export const routes = {
     response: { description: 'The figures.', schema: history },
     errors: stateUnavailable,
   },
-  showContractReport: {
-    method: 'get',
-    path: '/api/contract',
-    role: 'read',
-    summary: 'Show the deviations of requests and answers from the standard, of all instances',
-    query: contractQuery,
-    response: {
-      description: 'At most a thousand deviations, the harmful and the most frequent ones first.',
-      schema: contractReport,
-    },
-    errors: { 404: 'Unknown environment.', ...stateUnavailable },
-  },
-  compareContracts: {
-    method: 'get',
-    path: '/api/contract/compare',
-    role: 'read',
-    summary: 'Show what another environment would do with the requests of an environment',
-    query: compareQuery,
-    response: { description: 'The differences, the worst first.', schema: contractComparison },
-    errors: { 404: 'Unknown environment.', ...stateUnavailable },
-  },
+  ...contractRoutes,
   listCircuits: {
     method: 'get',
     path: '/api/circuits',

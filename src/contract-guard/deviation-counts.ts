@@ -47,19 +47,11 @@ export interface CountedMessages extends CheckedKind {
   readonly firstMs: number;
 }
 
-/** Why a message was not checked. */
-export type SkipReason = (typeof skipReasons)[number];
-
-export const skipReasons = [
-  /** The answers that `sample` leaves out. */
-  'sampled-out',
-  /** The process was busy, the queue or the worker thread was full, or the thread has ended. */
-  'shed',
-  /** The check failed, or took too long. */
-  'failed',
-  /** More different deviations than are counted. */
-  'not-counted',
-] as const;
+/**
+ * Why a message was not checked: the sample leaves the answer out; the process was busy, or the queue or the thread was full; the
+ * check failed. `not-counted`: it was checked, and had more different deviations than are counted.
+ */
+export type SkipReason = 'sampled-out' | 'shed' | 'failed' | 'not-counted';
 
 export interface SkippedMessages {
   readonly environment: string;

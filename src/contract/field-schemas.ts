@@ -45,7 +45,7 @@ export const arrayOf = (items: Schema): Schema => ({ type: 'array', items });
 /** A field of which the bank takes no notice in this version. */
 export const ignored = { rule: 'not-in-version', level: 'notable', effect: 'ignored' } as const;
 /** The files have the field in a comment, for banks that need it. The copies of 1.3.6 differ in what they uncomment. */
-export const mayBeIgnored = { rule: 'not-in-version', level: 'notable', effect: 'may-be-ignored' } as const;
+const mayBeIgnored = { rule: 'not-in-version', level: 'notable', effect: 'may-be-ignored' } as const;
 /** In a comment of both versions. */
 export const commentedOut = absent('not-in-standard', 'notable', 'may-be-ignored');
 

@@ -47,7 +47,14 @@ const timeline = createTimeline();
 const signIn = createSignIn({ onSignIn: connect, onSignOut: () => signOut() });
 
 /** These read while the operator is signed in; the other two only while the operator looks at them. */
-const permanentPanels = [inDoubt.panel, notifications.panel, topErrors, contractReport.panel, timeline, audit];
+const permanentPanels = [
+  inDoubt.panel,
+  notifications.panel,
+  topErrors,
+  contractReport.panel,
+  timeline,
+  audit,
+];
 const panels = [...permanentPanels, traffic.panel, settings.configuration];
 
 function connect() {
