@@ -284,7 +284,7 @@ describe('the contract and hostile messages', () => {
         /^[a-z-]+ (?:body|error|parts|headers|path|status|xml|message)(?:\/[A-Za-z0-9#*_-]+){0,8}$/,
       );
     }
-    assert.ok(paths.size > 100, 'the random messages are wrong in many ways');
+    assert.ok(paths.size > Math.min(100, numRuns / 5), 'the random messages are wrong in many ways'); // few runs find fewer kinds
     t.diagnostic(
       `${paths.size} kinds, slowest ${slowest.us} us of CPU for ${slowest.size} bytes (run ${slowest.run})`,
     );
