@@ -50,7 +50,7 @@ export const webhookSchemas = {
     properties: {
       paymentId: { type: 'string' },
       transactionStatus: { type: 'string', example: 'ACSC' },
-      final: { type: 'boolean', description: 'Whether the status never changes again: no message follows.' },
+      final: { type: 'boolean', description: 'Whether it is the last message: none follows.' },
       sequence: {
         type: 'integer',
         description: 'Grows with each message of the payment. Ignore one that is lower than the last one.',

@@ -97,6 +97,17 @@ describe('the deliveries', () => {
     assert.deepEqual(await count(queueNames.delivery('tenant')), { all: 0, due: 0 });
   });
 
+  test('make the status of another authorisation due, which has waited for the message', async (t) => {
+    const { add, read, runUntil, count } = setUp(t);
+    const ended = { type: 'authorisations', id: 'b', scaStatus: 'failed', reported: 'received', since: 0 };
+    await add({ ...subscriptionWith('one'), content: 'SCA', authorisations: [ended] });
+    await add(subscriptionWith('other'));
+    await runUntil('both are delivered', async () => {
+      return !(await read('one'))?.message && !(await read('other'))?.message;
+    });
+    assert.deepEqual(await count(queueNames.poll(subscriptionWith('one'))), { all: 1, due: 1 });
+  });
+
   test('repeat a failed message under the same id when it is due again', async (t) => {
     const { add, read, runUntil, results, sent, clock, deliveries } = setUp(t);
     results.push(failed, failed);

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { createPollBudget, type Urgency } from '../../../src/notifications/poll-budget.ts';
 import type { LocalTokenBuckets } from '../../../src/state/ports.ts';
+import { until } from '../../kit/within.ts';
 
 /** A budget whose permits the test grants one by one. */
 function startBudget() {
@@ -106,7 +107,7 @@ describe('the budget of polls', () => {
     await grant(1);
     assert.deepEqual(granted, ['first']);
     budget.giveBack('sandbox');
-    while (granted.length < 2) await setImmediate();
+    await until(5_000, 'the second poll has the permit', () => granted.length === 2);
     budget.giveBack('sandbox');
     poll('third', 'shop');
     await setImmediate();
