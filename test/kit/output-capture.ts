@@ -181,22 +181,35 @@ const pages = [
   ...['search?limit=500', 'errors', 'history'],
 ].map((page) => `/api/${page}`);
 
-/** The output of the admin listener: pages, metrics, event stream, and a report of each request. */
+/** Reports of one kind of answer that are read one by one. */
+const reportsPerKind = 3;
+
+/**
+ * The output of the admin listener: pages, metrics, event stream, and a report of each request. The search lists the same reports: of
+ * many answers with one status and error code, the others are read there, because to find each of them takes long.
+ */
 async function adminOutputs(gateway: Pick<CapturedGateway, 'adminUrl'>, answers: readonly RawAnswer[]) {
   const textAt = async (path: string) => (await callAdminApi(gateway, 'GET', path)).text;
   const reports: string[] = [];
-  for (const { headers } of answers) {
+  const shown = await Promise.all([...pages, '/health/live', '/health/ready', '/'].map(textAt));
+  const listed = shown.join('\n');
+  const counts = new Map<string, number>();
+  for (const { status: answered, headers } of answers) {
+    const kind = `${answered} ${headers.get('penstock-error')}`;
+    const count = (counts.get(kind) ?? 0) + 1;
+    counts.set(kind, count);
+    const requestId = headers.get('x-request-id') ?? '';
+    if (count > reportsPerKind && listed.includes(`"${requestId}"`)) continue;
     const callAdmin = async (method: string, path: string) => {
       const { status, text } = await callAdminApi(gateway, method, `/api${path}`);
       reports.push(text);
       return { ok: status === 200, status, body: JSON.parse(text) };
     };
-    reports.push(...(await explain(callAdmin, headers.get('x-request-id') ?? '')).lines);
+    reports.push(...(await explain(callAdmin, requestId)).lines);
   }
-  const shown = await Promise.all([...pages, '/health/live', '/health/ready', '/'].map(textAt));
   return {
     'reports, and penstock explain': reports.join('\n'),
-    'the admin API': shown.join('\n'),
+    'the admin API': listed,
     metrics: await textAt('/metrics'),
     'the event stream': await firstEvents(gateway.adminUrl),
   };
