@@ -50,7 +50,7 @@ type ChangeSubscription = (current: Subscription | undefined) => SubscriptionCha
 export const otherInstanceDelayMs = ({ version }: ScheduledRecord, nowMs: number): number =>
   Math.min(longestDelayMs, Math.max(shortestDelayMs, (nowMs - version) / 10)); // a version is the time of its change
 
-const shortestDelayMs = 60_000;
+const shortestDelayMs = 5_000;
 const longestDelayMs = 6 * 3_600_000;
 
 export interface SubscriptionStore {

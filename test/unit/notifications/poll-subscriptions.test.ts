@@ -14,7 +14,11 @@ import {
   serializeSubscription,
   settledForMs,
 } from '../../../src/notifications/subscription.ts';
-import { createSubscriptionStore, queueNames } from '../../../src/notifications/subscription-store.ts';
+import {
+  createSubscriptionStore,
+  otherInstanceDelayMs,
+  queueNames,
+} from '../../../src/notifications/subscription-store.ts';
 import { createMemorySchedules } from '../../../src/state/memory-schedules.ts';
 import { within } from '../../kit/within.ts';
 
@@ -155,6 +159,11 @@ describe('the polls of subscriptions', () => {
     });
     await run();
     assert.equal((await schedules.read('key'))?.text, 'sealed:1:unreadable');
+  });
+
+  test('are left to an instance with other settings: soon at first, and less often the longer nothing changes', () => {
+    const delayAfter = (ms: number) => otherInstanceDelayMs({ version: 1_000, text: '' }, 1_000 + ms);
+    assert.deepEqual([0, hour, 1_000 * hour].map(delayAfter), [5_000, hour / 10, 6 * hour]);
   });
 
   test('of one environment do not wait for the permits of another one', async (t) => {
