@@ -31,7 +31,8 @@ export function createContractHandlers({
       const environments = guarded().all.filter(
         ({ name }) => environment === undefined || name === environment,
       );
-      if (environments.length === 0) throw new AdminRefusal(404, 'Unknown environment.');
+      if (environment !== undefined && environments.length === 0)
+        throw new AdminRefusal(404, 'Unknown environment.');
       const matching = report.deviations.filter(
         (row) =>
           row.isOwn &&
