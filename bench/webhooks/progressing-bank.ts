@@ -30,7 +30,7 @@ export interface BankPayment {
 }
 
 /** How long the bank takes to answer. Milliseconds. */
-const latencyMs = 100;
+const latencyMs = 300;
 /** When a payment has its final status, after its initiation. Milliseconds. */
 const [shortestMs, longestMs] = [15_000, 75_000];
 
