@@ -65,6 +65,8 @@ interface EnvironmentPolls {
   isServing: boolean;
   /** Permits that were given back. */
   spare: number;
+  /** How many permits are requested at once: more while all of them are granted. */
+  atOnce: number;
 }
 
 /** Those of which a busy instance sends none. A change is known already, and its listeners ask together. */
@@ -72,6 +74,8 @@ const droppedUrgencies: readonly Urgency[] = ['listener', 'subscription'];
 
 /** The shortest wait for the next permit: timers count whole milliseconds. */
 const minWaitMs = 1;
+/** Permits that are requested at once. */
+const maxAtOnce = 16;
 
 export function createPollBudget({ buckets, perSecond, isBusy }: PollBudgetDependencies): PollBudget {
   const environments = new Map<string, EnvironmentPolls>();
@@ -80,7 +84,7 @@ export function createPollBudget({ buckets, perSecond, isBusy }: PollBudgetDepen
     const known = environments.get(environment);
     if (known) return known;
     const queues = { changed: createQueue(), listener: createQueue(), subscription: createQueue() };
-    const polls = { queues, size: 0, isServing: false, spare: 0 };
+    const polls = { queues, size: 0, isServing: false, spare: 0, atOnce: 1 };
     environments.set(environment, polls);
     return polls;
   }
@@ -89,28 +93,33 @@ export function createPollBudget({ buckets, perSecond, isBusy }: PollBudgetDepen
   async function serve(environment: string, polls: EnvironmentPolls): Promise<void> {
     polls.isServing = true;
     while (polls.size > 0) {
-      const isAvailable = await waitForPermit(environment, polls);
-      if (!isAvailable) drop(polls, urgencies);
+      const granted = await waitForPermits(environment, polls);
+      if (granted === 0) drop(polls, urgencies);
       else if (isBusy()) drop(polls, droppedUrgencies);
-      if (isAvailable) dequeueWanted(polls)?.resolve(true);
+      for (let each = 0; each < granted; each++) dequeueWanted(polls)?.resolve(true);
     }
     polls.spare = 0;
     polls.isServing = false;
   }
 
-  /** @returns false if the shared state is unavailable */
-  async function waitForPermit(environment: string, polls: EnvironmentPolls): Promise<boolean> {
+  /** @returns how many were granted, at most one for each poll; 0 if the shared state is unavailable */
+  async function waitForPermits(environment: string, polls: EnvironmentPolls): Promise<number> {
     for (;;) {
-      if (polls.spare > 0) {
-        polls.spare -= 1;
-        return true;
-      }
+      const spare = Math.min(polls.spare, polls.size);
+      polls.spare -= spare;
+      if (spare > 0) return spare;
+      const wanted = Math.min(polls.atOnce, polls.size);
+      const [bucket, rate] = [bucketOf(environment), rateOf(environment)];
       try {
-        const { taken, nextPermitMs } = await buckets.take(bucketOf(environment), rateOf(environment));
-        if (taken) return true;
+        // Commands of the same tick: the time of one round trip for all of them.
+        const results = await Promise.all(Array.from({ length: wanted }, () => buckets.take(bucket, rate)));
+        const granted = results.filter(({ taken }) => taken).length;
+        polls.atOnce = granted === wanted ? Math.min(2 * wanted, maxAtOnce) : Math.max(1, granted);
+        if (granted > 0) return granted;
+        const [{ nextPermitMs } = { nextPermitMs: 0 }] = results;
         await setTimeout(Math.max(minWaitMs, Math.ceil(nextPermitMs)), undefined, { ref: false });
       } catch {
-        return false;
+        return 0;
       }
     }
   }

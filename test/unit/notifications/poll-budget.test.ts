@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { createPollBudget, type Urgency } from '../../../src/notifications/poll-budget.ts';
-import type { LocalTokenBuckets } from '../../../src/state/ports.ts';
+import type { LocalTokenBuckets, SharedTokenBuckets, TakeResult } from '../../../src/state/ports.ts';
 import { until } from '../../kit/within.ts';
 
 /** A budget whose permits the test grants one by one. */
@@ -49,6 +49,34 @@ function startBudget() {
     },
     fail() {
       isFailing = true;
+    },
+  };
+}
+
+/** A budget on a store that answers when the test says so. */
+function startSlowBudget(left: { permits: number }) {
+  const asked: (() => void)[] = [];
+  const buckets = {
+    isShared: true,
+    reserve: () => assert.fail('a poll never reserves a permit'),
+    lease: () => assert.fail('a poll never leases permits'),
+    giveBack: () => assert.fail('a poll gives its permit to another one'),
+    take: () =>
+      new Promise<TakeResult>((resolve) =>
+        asked.push(() => {
+          const taken = left.permits > 0;
+          if (taken) left.permits -= 1;
+          resolve({ taken, remaining: left.permits, nextPermitMs: 1, fullInMs: 1 });
+        }),
+      ),
+  } as const satisfies SharedTokenBuckets;
+  return {
+    budget: createPollBudget({ buckets, perSecond: () => 10, isBusy: () => false }),
+    /** That wait for an answer. */
+    requests: () => asked.length,
+    async answer() {
+      for (const one of asked.splice(0)) one();
+      await setImmediate();
     },
   };
 }
@@ -114,6 +142,23 @@ describe('the budget of polls', () => {
     assert.deepEqual(granted, ['first', 'second']);
     await grant(1);
     assert.deepEqual(granted, ['first', 'second', 'third']);
+  });
+
+  test('requests more permits at once while all of them are granted, and fewer again when one is not', async () => {
+    const left = { permits: 40 };
+    const { budget, requests, answer } = startSlowBudget(left);
+    const polls = Array.from({ length: 60 }, () =>
+      budget.take({ environment: 'sandbox', tenantId: 'shop', urgency: 'subscription' }, () => true),
+    );
+    const counts: number[] = [];
+    while (counts.length < 7) {
+      counts.push(requests());
+      await answer();
+    }
+    assert.deepEqual(counts, [1, 2, 4, 8, 16, 16, 9], 'of the last 16 requests, 9 were granted');
+    left.permits = 60;
+    while (budget.overdue().some(({ count }) => count > 0)) await answer();
+    assert.deepEqual(new Set(await Promise.all(polls)), new Set([true]));
   });
 
   test('refuses all polls while the gateway is overloaded, and while the shared state is unavailable', async () => {
