@@ -63,8 +63,8 @@ const interruptionOf = (signal: AbortSignal): Promise<undefined> =>
   });
 
 /** Reads of one instance in one environment at the same time, and of one tenant: more would wait for their permits. */
-const maxRecords = 64;
-const maxPerQueue = 8;
+const maxRecords = 128;
+const maxPerQueue = 32;
 /** Until a read that was dropped is due again. Milliseconds. */
 const droppedDelayMs = 2_000;
 
@@ -240,9 +240,10 @@ export function createSubscriptionPolls({
   }
 
   return {
-    async run() {
-      const environments = new Set(owners().map(({ environment }) => environment));
-      await Promise.all([...environments].map((environment) => workerOf(environment).run()));
+    async run(queue) {
+      const searched = owners().filter((owner) => queue === undefined || queueNames.poll(owner) === queue);
+      const environments = new Set(searched.map(({ environment }) => environment));
+      await Promise.all([...environments].map((environment) => workerOf(environment).run(queue)));
     },
     async stop() {
       await Promise.all([...workers.values()].map((worker) => worker.stop()));
