@@ -47,8 +47,12 @@ async function startObserved(t: TestContext, baseUrl: string, deadlines: object 
     url: gateway.url,
     report,
     reportWhen,
+    /** The check against the contract, which runs behind the request, keeps its body until then. */
     reportAtEnd: () =>
-      reportWhen('all requests are finished', ({ created, finished }) => finished === created),
+      reportWhen(
+        'all requests are finished and checked',
+        ({ created, finished, keptBodies }) => finished === created && keptBodies === 0,
+      ),
     hasLogged: (message: string) => gateway.logged().some((line) => line.message === message),
   };
 }
