@@ -4,7 +4,7 @@
  */
 
 import { randomUUID } from 'node:crypto';
-import { type HeaderFields, headerValues, lowerCase, withoutFields } from '../pis/headers.ts';
+import { type HeaderFields, headerValues } from '../pis/headers.ts';
 import { finalityOf } from '../pis/transaction-status.ts';
 import { asGatewayError } from '../request/errors.ts';
 import { currentTenantId, identitiesOf } from '../request/identities.ts';
@@ -18,13 +18,8 @@ import {
   startedAuthorisationIn,
   withStarted,
 } from './authorisations.ts';
-import {
-  includesSca,
-  type NotificationContent,
-  parseContentPreferred,
-  paymentContentOf,
-  serializeContent,
-} from './notification-content.ts';
+import { includesSca, parseContentPreferred, paymentContentOf } from './notification-content.ts';
+import { isSignedByTpp, withoutPreferences, withSupport } from './notification-fields.ts';
 import { isAllowedUrl, parseNotificationUrl } from './notification-url.ts';
 import { isOver, type Subscription } from './subscription.ts';
 import { queueNames, type SubscriptionStore, subscriptionKeyOf } from './subscription-store.ts';
@@ -58,13 +53,13 @@ export function subscribe(dependencies: SubscribeDependencies): Stage<RoutedRequ
     const allowed = urlsOf(request.client.name);
     if (!allowed) return next(request);
     const uris = headerValues(request.headers, 'tpp-notification-uri');
-    if (uris.length === 0 || isSigned(request.headers)) return observe(dependencies, request, next);
+    if (uris.length === 0 || isSignedByTpp(request.headers)) return observe(dependencies, request, next);
     const [uri = ''] = uris;
     const url = uris.length === 1 ? parseNotificationUrl(uri) : undefined;
     const content = parseContentPreferred(
       headerValues(request.headers, 'tpp-notification-content-preferred'),
     );
-    request.headers = withoutFields(request.headers, requestFields);
+    request.headers = withoutPreferences(request.headers);
     const { headers } = request; // the request has no body and no headers of its own after the response
     return next(request).then((response) => {
       if (response.status >= 300) return response;
@@ -89,35 +84,6 @@ function observe(
       ? response
       : addAuthorisation(dependencies, request, response).then(() => response),
   );
-}
-
-const requestFields: ReadonlySet<string> = new Set([
-  'tpp-notification-uri',
-  'tpp-notification-content-preferred',
-]);
-const responseFields: ReadonlySet<string> = new Set([
-  'aspsp-notification-support',
-  'aspsp-notification-content',
-]);
-
-/** Whether the TPP's own signature covers one of the fields (draft-cavage-http-signatures, `headers`). */
-function isSigned(headers: HeaderFields): boolean {
-  return headerValues(headers, 'signature').some((signature) => {
-    const [, covered = ''] = /(?:^|[\s,])headers\s*=\s*"([^"]*)"/i.exec(signature) ?? [];
-    return covered.split(/\s+/).some((name) => requestFields.has(lowerCase(name)));
-  });
-}
-
-/** @param content what is sent; `undefined` if nothing is */
-function withSupport(response: PisResponse, content: NotificationContent | undefined): PisResponse {
-  const headers = withoutFields(response.headers, responseFields);
-  const fields: HeaderFields = content
-    ? [
-        ['ASPSP-Notification-Support', 'true'],
-        ['ASPSP-Notification-Content', serializeContent(content)],
-      ]
-    : [['ASPSP-Notification-Support', 'false']];
-  return { ...response, headers: [...headers, ...fields] };
 }
 
 interface WantedSubscription extends Pick<Subscription, 'url' | 'content'> {
