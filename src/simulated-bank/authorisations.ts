@@ -67,7 +67,10 @@ function startAuthorisation(
     ...(approach === 'DECOUPLED' && psuMessage),
     _links: authorisationLinks(context, payment, type, authorisation),
   });
-  return withHeaders(bankResponse, [['ASPSP-SCA-Approach', approach]]);
+  return withHeaders(bankResponse, [
+    ['ASPSP-SCA-Approach', approach],
+    ...context.notifications.subscribe(context.payments.withId(payment.id) ?? payment, headers),
+  ]);
 }
 
 /** Throws 409 unless the payment is RCVD or, for a cancellation, its cancellation was requested and it is not final. */

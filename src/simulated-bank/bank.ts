@@ -4,6 +4,7 @@ import type { Clock } from './clock.ts';
 import type { PendingFault } from './fault-queue.ts';
 import type { Fault, FaultScope } from './faults.ts';
 import type { LinkStyle } from './links.ts';
+import type { SentNotification } from './notifications.ts';
 import type { PaymentTimings } from './payment-lifecycle.ts';
 import type { PaymentView } from './payments.ts';
 import type { LoggedRequest } from './request-log.ts';
@@ -27,6 +28,8 @@ export interface BankOptions {
   readonly tls?: Pick<TlsOptions, 'key' | 'cert' | 'ca' | 'requestCert' | 'rejectUnauthorized'>;
   /** A CA certificate as PEM: refuses every request without a valid signature by a QSealC of this CA. */
   readonly sealAuthority?: string;
+  /** A CA certificate as PEM: trusted for the URIs of notifications, in place of the CA certificates of Node. */
+  readonly notificationAuthority?: string;
 }
 
 /** A bank with the eight operations that counts the requests it receives and fails on demand. */
@@ -45,6 +48,10 @@ export interface SimulatedBank {
   /** The faults that are still pending. */
   readonly faults: readonly PendingFault[];
   readonly clock: Clock;
+  /** The attempts to notify TPPs, in order. */
+  readonly notifications: readonly SentNotification[];
+  /** Whether it notifies TPPs that ask for it; at first it does not, like most banks. */
+  notifiesTpps: boolean;
   /** Listens; port 0 (the default) takes a free one. May be called again after `stop`. @returns `baseUrl` */
   start(port?: number, host?: string): Promise<string>;
   /** Closes all connections and stops listening. Requests and payments are kept. Has no effect if the bank is stopped. */

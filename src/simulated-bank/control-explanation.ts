@@ -17,6 +17,8 @@ export function explanationOf(bank: SimulatedBank) {
       'PUT /_bank/faults':
         '{"name": "reset", "strikes": "after-effect", "times": 1, "operation": "initiatePayment"}, or a list of them',
       'DELETE /_bank/faults': 'removes all pending faults',
+      'GET /_bank/notifications': 'whether the bank notifies TPPs (TPP-Notification-URI), and all attempts',
+      'PUT /_bank/notifications': '{"enabled": true} switches notifications on, for requests from now on',
       'GET /_bank/clock': "the bank's time",
       'PUT /_bank/clock': '{"advanceMs": 60000} advances it by a minute',
       'DELETE /_bank/': 'removes requests, payments and faults',

@@ -62,6 +62,13 @@ const actions: Readonly<Record<string, ControlAction>> = {
     bank.clearFaults();
     return faultsOf(bank);
   },
+  'GET notifications': notificationsOf,
+  'PUT notifications': (bank, body) => {
+    const { enabled } = objectOf(body);
+    if (typeof enabled !== 'boolean') throw new TypeError('send {"enabled": true}, or false');
+    bank.notifiesTpps = enabled;
+    return notificationsOf(bank);
+  },
   'GET clock': timeOf,
   'PUT clock': (bank, body) => {
     const { advanceMs } = objectOf(body);
@@ -76,6 +83,10 @@ function faultsOf({ faults }: SimulatedBank) {
     ...one,
     timesLeft: Number.isFinite(one.timesLeft) ? one.timesLeft : 'unlimited',
   }));
+}
+
+function notificationsOf({ notifiesTpps, notifications }: SimulatedBank) {
+  return { enabled: notifiesTpps, sent: notifications };
 }
 
 function timeOf({ clock }: SimulatedBank) {

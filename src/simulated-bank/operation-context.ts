@@ -4,6 +4,7 @@ import { BankError } from './bank-error.ts';
 import type { BankResponse } from './bank-response.ts';
 import type { Clock } from './clock.ts';
 import type { Links } from './links.ts';
+import type { Notifications } from './notifications.ts';
 import type { Payment, ScaApproach } from './payment-lifecycle.ts';
 import type { Payments } from './payments.ts';
 import type { BankRoute } from './routes.ts';
@@ -23,6 +24,7 @@ export interface OperationContext {
   readonly payments: Payments;
   readonly links: Links;
   readonly clock: Clock;
+  readonly notifications: Pick<Notifications, 'subscribe'>;
 }
 
 /** The payment that a route names. @throws BankError 404 RESOURCE_UNKNOWN */

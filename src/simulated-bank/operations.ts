@@ -56,6 +56,7 @@ function initiatePayment(
   return withHeaders(bankResponse, [
     ['Location', links.payment(payment)],
     ['ASPSP-SCA-Approach', approach],
+    ...context.notifications.subscribe(payments.withId(payment.id) ?? payment, headers),
   ]);
 
   /** If the TPP prefers explicit authorisation it starts one; otherwise one was started with the payment. */
@@ -89,7 +90,10 @@ function getPaymentStatus(
   return rawResponse(200, 'application/xml', statusReport(payment.id, status, clock.now()));
 }
 
-function cancelPayment({ payments, links }: OperationContext, { route }: OperationRequest): BankResponse {
+function cancelPayment(
+  { payments, links, notifications }: OperationContext,
+  { route, headers }: OperationRequest,
+): BankResponse {
   const payment = requirePayment(payments, route);
   const status = payments.statusOf(payment);
   if (isFinal(status)) {
@@ -99,19 +103,21 @@ function cancelPayment({ payments, links }: OperationContext, { route }: Operati
       `The payment is ${status} and can no longer be cancelled`,
     );
   }
+  const support = notifications.subscribe(payment, headers);
   if (status === 'RCVD') {
     payments.cancel(payment);
-    return { status: 204, headers: [], body: Buffer.alloc(0) };
+    return { status: 204, headers: support, body: Buffer.alloc(0) };
   }
   payments.requestCancellation(payment);
-  return jsonResponse(202, {
+  const body = {
     transactionStatus: status,
     _links: {
       self: { href: links.payment(payment) },
       status: { href: links.status(payment) },
       startAuthorisation: { href: links.authorisations(payment, 'cancellation-authorisations') },
     },
-  });
+  };
+  return jsonResponse(202, body, support);
 }
 
 /** XML products respond in XML unless JSON is requested, JSON products in JSON unless XML is requested. */

@@ -32,6 +32,7 @@ export interface PaymentView {
 export interface Payments {
   create(order: Initiation): Payment;
   find(service: string, product: string, id: string): Payment | undefined;
+  withId(id: string): Payment | undefined;
   startAuthorisation(payment: Payment, type: AuthorisationType, approach: ScaApproach): PaymentAuthorisation;
   /** Cancels immediately, as long as the payment is not authorised. */
   cancel(payment: Payment): void;
@@ -66,6 +67,7 @@ export function createPayments(name: string, clock: Clock, times: PaymentTimings
       const payment = byId.get(id);
       return payment?.service === service && payment.product === product ? payment : undefined;
     },
+    withId: (id) => byId.get(id),
     startAuthorisation: (payment, type, approach) => {
       const id = `sca-${randomBytes(6).toString('hex')}`;
       const started = { id, startedAt: clock.now(), approach };

@@ -9,6 +9,7 @@ import { createFaultQueue } from './fault-queue.ts';
 import { handleRequest } from './handle-request.ts';
 import { createLinks } from './links.ts';
 import { type BankConnection, createBankListener } from './listener.ts';
+import { createNotifications } from './notifications.ts';
 import { createOperations } from './operations.ts';
 import { defaultTimings } from './payment-lifecycle.ts';
 import { createPayments } from './payments.ts';
@@ -30,7 +31,13 @@ export function createSimulatedBank(options: BankOptions = {}): SimulatedBank {
   const log = createRequestLog(conditions.notify);
   const faults = createFaultQueue();
   const payments = createPayments(name, clock, { ...defaultTimings, ...options.timings });
-  const operations = createOperations({ payments, clock, links: createLinks(before, name) });
+  const notifications = createNotifications({
+    payments,
+    ca: options.notificationAuthority,
+    onSent: conditions.notify,
+  });
+  const links = createLinks(before, name);
+  const operations = createOperations({ payments, clock, links, notifications });
   const listener = createBankListener(receive, options.tls);
 
   async function receive(request: IncomingMessage, response: ServerResponse, connection: BankConnection) {
@@ -76,21 +83,38 @@ export function createSimulatedBank(options: BankOptions = {}): SimulatedBank {
       return faults.pending();
     },
     clock,
+    get notifications() {
+      return notifications.sent;
+    },
+    get notifiesTpps() {
+      return notifications.isEnabled;
+    },
+    set notifiesTpps(isEnabled) {
+      notifications.isEnabled = isEnabled;
+    },
     start: async (port = 0, host = '127.0.0.1') => {
       await listener.start(port, host);
       return bank.baseUrl;
     },
-    stop: () => listener.stop(),
+    stop: () => {
+      notifications.stop();
+      return listener.stop();
+    },
     injectFault: faults.add,
     clearFaults: faults.clear,
     endDelays: listener.endDelays,
-    setStatus: payments.force,
+    setStatus(paymentId, status) {
+      const isKnown = payments.force(paymentId, status);
+      notifications.check();
+      return isKnown;
+    },
     nextPaymentId: payments.nextId,
     waitUntil: conditions.waitUntil,
     reset: () => {
       log.clear();
       payments.clear();
       faults.clear();
+      notifications.clear();
     },
   };
   return bank;
