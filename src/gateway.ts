@@ -18,6 +18,7 @@ import { readListenerTls, watchListenerTls } from './http/listener-tls.ts';
 import { openConfiguredServer } from './http/open-configured-server.ts';
 import { reusePortWarning } from './http/reuse-port.ts';
 import { createPeriodicTask, heartbeatMs } from './periodic-task.ts';
+import { createPushServer } from './push-server.ts';
 import { createReadinessCheck } from './readiness.ts';
 import { createConfigReloader, type LoadConfig } from './reload-config.ts';
 import { asGatewayError } from './request/errors.ts';
@@ -30,7 +31,7 @@ import { observeRefusal } from './telemetry/observe.ts';
 
 export interface Gateway {
   /**
-   * Opens both listeners. If one cannot be opened, closes the other one.
+   * Opens all listeners. If one cannot be opened, closes the others.
    *
    * @throws Error with a sentence that says what to change
    */
@@ -55,6 +56,8 @@ export interface Gateway {
 export interface StartedGateway {
   readonly tppPort: number;
   readonly adminPort: number;
+  /** Of `notifications.listen`, if it is set. */
+  readonly notificationPort: number | undefined;
   /** Identifies this instance among those that share the state; new after every start. */
   readonly instanceId: string;
 }
@@ -148,6 +151,8 @@ export function assembleGateway(
     'admin-listener',
   );
   readiness.addListener(adminCertificate);
+  const pushServer = createPushServer(config, services, requestHandlers);
+  readiness.addListener(pushServer.certificate);
 
   const fleetTasks = createFleetTasks({ services, requestHandlers, listenerCertificate, readiness, events });
   // A task of its own: it must not wait for the shared state.
@@ -155,6 +160,7 @@ export function assembleGateway(
     await Promise.all([
       listenerCertificate.refresh(),
       adminCertificate.refresh(),
+      pushServer.certificate.refresh(),
       requestHandlers.current.upstreams.pollCertificateFiles(),
     ]);
     return filePollMs;
@@ -202,6 +208,7 @@ export function assembleGateway(
   function drain(): void {
     readiness.phase = 'draining';
     listener.drain();
+    pushServer.drain();
     services.notifications.openListeners.drain();
     events.close();
   }
@@ -215,9 +222,10 @@ export function assembleGateway(
 
   async function stop(why?: string): Promise<void> {
     drain();
-    await Promise.all([listener.close(), closeServer(adminServer)]);
+    await Promise.all([listener.close(), closeServer(adminServer), pushServer.close()]);
     readiness.phase = 'closed';
     for (const task of tasks) task.stop();
+    await services.pushes.receiver.stop();
     await services.webhooks.stop();
     await services.requestRecords.flush();
     await services.contractGuard.close();
@@ -248,11 +256,12 @@ export function assembleGateway(
         const { host, port, reusePort } = config.listen;
         const adminAddress = { host: config.admin.host, port: config.admin.port };
         const adminPort = await openConfiguredServer(adminServer, 'admin', adminAddress);
+        const notificationPort = await pushServer.open();
         const tppPort = await openConfiguredServer(listener.server, 'listen', { host, port, reusePort });
         for (const task of tasks) task.start();
         readiness.phase = 'serving';
         fleetTasks.start();
-        return { tppPort, adminPort, instanceId: services.ledger.instanceLeases.ownId };
+        return { tppPort, adminPort, notificationPort, instanceId: services.ledger.instanceLeases.ownId };
       } catch (cause) {
         await stop();
         throw cause;

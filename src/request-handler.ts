@@ -25,6 +25,7 @@ import {
   IdentityContradiction,
 } from './identities/configured-identities.ts';
 import { identitySettingsOf } from './identities/identity-settings.ts';
+import { bankNotificationsIn } from './notifications/bank-notifications.ts';
 import { pollHeadersOf } from './notifications/poll-target.ts';
 import type { PollPipeline } from './notifications/status-reads.ts';
 import { subscriptionIntervalMs } from './notifications/subscription-schedule.ts';
@@ -184,6 +185,13 @@ function createRequestHandler(
     },
     guarded,
     contractGuard: services.contractGuard,
+    pushes: {
+      modeOf: bankNotificationsIn(config),
+      createToken: services.pushes.tokens.create,
+      publicUrl: config.notifications.publicUrl ?? '',
+      record: services.pushes.receiver.record,
+      paymentKeyOf,
+    },
     prefetchPermit,
     publicUrl: listen.publicUrl,
     segment: standard.segment,

@@ -20,7 +20,9 @@ import {
   logWithNames,
   type WithNames,
 } from './identities/recorded-names.ts';
+import { receivingEnvironments } from './notifications/bank-notifications.ts';
 import { createNotifications, type NotificationServices } from './notifications/create-notifications.ts';
+import { createPushes, type Pushes } from './notifications/create-pushes.ts';
 import { createWebhooks, type Webhooks } from './notifications/create-webhooks.ts';
 import { createPeriodicTask, type PeriodicTask } from './periodic-task.ts';
 import { createRequestRecords, type RequestRecords } from './request-log/create-request-records.ts';
@@ -62,6 +64,7 @@ export interface Services {
   readonly statusCache: StatusCacheServices;
   readonly notifications: NotificationServices;
   readonly webhooks: Webhooks;
+  readonly pushes: Pushes;
   readonly holds: Holds;
   readonly upstream: SharedUpstreamState;
   readonly takeQuota: TakeQuota;
@@ -156,6 +159,19 @@ export function createServices(
     now: statusCache.now,
   });
 
+  const pushes = createPushes({
+    keyValues: encryptedState.keyValues,
+    events: statusCache.events,
+    reads: notifications.reads,
+    onPushed: webhooks.onPushed,
+    keepForMs: () => currentConfig.value.notifications.keepFor,
+    metrics,
+  });
+  /** Other installations have no secret. */
+  const refreshPushSecret = async () => {
+    if (receivingEnvironments(currentConfig.value).length > 0) await pushes.tokens.refresh();
+  };
+
   const requestRecords = createRequestRecords({
     requestLog: encryptedState.requestLog,
     telemetry,
@@ -196,6 +212,7 @@ export function createServices(
       ledger.maintain(),
       statusCache.invalidation.flush(),
       statusCache.cacheKeys.refreshSecret(),
+      refreshPushSecret(),
       adaptiveRates.refresh(),
       instanceCounter.refresh(),
     ]);
@@ -230,6 +247,7 @@ export function createServices(
     statusCache,
     notifications,
     webhooks,
+    pushes,
     holds,
     upstream: { permits, adaptiveRates, holds, timeline },
     requestRecords,
@@ -245,6 +263,7 @@ export function createServices(
         ledger.lossGuard.verify(),
         holds.refresh(),
         adaptiveRates.refresh(),
+        refreshPushSecret(),
       ]);
     },
   };

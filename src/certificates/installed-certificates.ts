@@ -2,10 +2,13 @@
 
 import type { CertificateInfo } from './certificate-info.ts';
 
-/** `qwac`: TLS with the bank. `qseal`: signed requests. `listener`: TLS of the public API. `admin-listener`: of the admin API. */
+/**
+ * `qwac`: TLS with the bank. `qseal`: signed requests. `listener`: TLS of the public API. `admin-listener`: of the admin API.
+ * `notification-listener`: of the notifications of banks.
+ */
 export type CertificateUse = 'qwac' | 'qseal' | ListenerUse;
 
-export type ListenerUse = 'listener' | 'admin-listener';
+export type ListenerUse = 'listener' | 'admin-listener' | 'notification-listener';
 
 export interface InstalledCertificate {
   /** Empty for the certificate of a listener. */
@@ -72,6 +75,7 @@ const useNames = {
   qseal: 'QSealC',
   listener: 'listener',
   'admin-listener': 'admin listener',
+  'notification-listener': 'listener for the notifications of banks',
 } as const;
 
 const dayMs = 24 * 60 * 60 * 1_000;

@@ -83,6 +83,7 @@ export function applicableOnReload(next: Config, start: Config): Config {
     state: { ...start.state, afterLoss: next.state.afterLoss },
     idempotency: { ...next.idempotency, memory: start.idempotency.memory },
     payments: start.payments,
+    notifications: { ...next.notifications, listen: start.notifications.listen },
     log: start.log,
     tracing: start.tracing,
   };
@@ -101,6 +102,7 @@ export const restartSettings: readonly string[] = [
   'state (except state.afterLoss)',
   'idempotency.memory',
   'payments',
+  'notifications.listen',
   'log',
   'tracing',
 ];

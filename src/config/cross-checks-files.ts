@@ -9,6 +9,7 @@ import { readProfile } from './contract-profile.ts';
 import type { CrossCheck, CrossCheckContext } from './cross-checks.ts';
 import { parseEncryptionKeys } from './encryption-keys.ts';
 import type { SettingPath } from './object-path.ts';
+import { listenersOf } from './resolve-defaults.ts';
 import type { Config } from './schema.ts';
 import { parseWebhookSecrets } from './webhook-secrets.ts';
 
@@ -79,9 +80,8 @@ function unusableWebhookSecrets({ clients }: Config, { read }: CrossCheckContext
 }
 
 function unusableListenerCertificate(config: Config, { read }: CrossCheckContext): readonly ConfigError[] {
-  return (['listen', 'admin'] as const).flatMap((listener) => {
-    const { tls } = config[listener];
-    const path = [listener, 'tls'];
+  return listenersOf(config).flatMap(({ path: listener, tls }) => {
+    const path = [...listener, 'tls'];
     const cert = openFile([...path, 'certFile'], tls?.certFile, read);
     const key = openFile([...path, 'keyFile'], tls?.keyFile, read);
     const ca = openFile([...path, 'clientCaFile'], tls?.clientCaFile, read);

@@ -4,7 +4,13 @@ import type { ReadFile } from '../certificates/file-watcher.ts';
 import { type ConfigError, formatPath } from './config-errors.ts';
 import { closestName } from './did-you-mean.ts';
 import type { SettingPath } from './object-path.ts';
-import { hasNamedOperators, listenUrl, noActiveEnvironment, shareAddress } from './resolve-defaults.ts';
+import {
+  hasNamedOperators,
+  listenersOf,
+  listenUrl,
+  noActiveEnvironment,
+  shareAddress,
+} from './resolve-defaults.ts';
 import type { Config } from './schema.ts';
 import { redisUrl } from './sections/state.ts';
 import { fingerprintDigits, isLoopback } from './values.ts';
@@ -211,12 +217,16 @@ function certificatesNeverRequested({ clients, listen }: Config): readonly Confi
 }
 
 function certificatesWithoutAuthority(config: Config): readonly ConfigError[] {
-  return (['listen', 'admin'] as const).flatMap((listener) => {
-    const { tls } = config[listener];
+  return listenersOf(config).flatMap(({ path, tls }) => {
     if (!tls || tls.clientCertificate === 'off' || tls.clientCaFile !== undefined) return [];
-    const message = `client certificates are requested, but no CA is trusted; set ${listener}.tls.clientCaFile`;
-    const path = [listener, 'tls', 'clientCertificate'];
-    return [{ path, related: [[listener, 'tls', 'clientCaFile']], message }];
+    const message = `client certificates are requested, but no CA is trusted; set ${path.join('.')}.tls.clientCaFile`;
+    return [
+      {
+        path: [...path, 'tls', 'clientCertificate'],
+        related: [[...path, 'tls', 'clientCaFile']],
+        message,
+      },
+    ];
   });
 }
 

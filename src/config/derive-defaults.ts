@@ -5,7 +5,7 @@
  * | setting | becomes | from |
  * |---|---|---|
  * | each pair in setting-orders.ts | a part or a multiple | the other setting of the pair |
- * | `admin.port`, `listen.port` | the next port | the other port, if both would share one address |
+ * | `admin.port`, `listen.port`, `notifications.listen.port` | the next port | another port, if both would share one address |
  * | `listen.tls.clientCertificate` | `optional` | a client with `certificateSha256`, if `listen.tls.clientCaFile` is set |
  * | `admin.tls.clientCertificate` | `optional` | a fingerprint in `admin.trustedProxies`, if `admin.tls.clientCaFile` is set |
  * | `listen.publicUrl` | the address of the listener | `listen.host`, `listen.port`, `listen.tls` |
@@ -46,7 +46,7 @@ export const describeDerived = ({ path, value, because }: DerivedDefault): strin
  * @returns the defaults that differ from those of the schema
  */
 export function deriveDefaults(settings: Settings, isWritten: IsWritten): readonly DerivedDefault[] {
-  const ports = derivePort(settings, isWritten);
+  const ports = derivePorts(settings, isWritten);
   return [
     ...deriveFromOrders(settings, isWritten),
     ...ports,
@@ -140,16 +140,33 @@ const longestDeadlineMs = parseQuantity(durations, longestDeadline) ?? Infinity;
 const maximumOf = (setting: string) =>
   globalSetting(setting).startsWith('deadlines.') ? longestDeadlineMs : Infinity;
 
-/** If both ports are written, the cross-checks compare them. */
-function derivePort({ listen, admin }: Settings, isWritten: IsWritten): readonly DerivedDefault[] {
-  const ports = [
-    ['listen', 'port'],
-    ['admin', 'port'],
+/** A default port that another listener has becomes the next one. The cross-checks compare ports that are written. */
+function derivePorts(
+  { listen, admin, notifications }: Settings,
+  isWritten: IsWritten,
+): readonly DerivedDefault[] {
+  const listeners = [
+    { path: ['listen', 'port'], address: listen },
+    { path: ['admin', 'port'], address: admin },
+    ...(notifications.listen
+      ? [{ path: ['notifications', 'listen', 'port'], address: notifications.listen }]
+      : []),
   ];
-  const [written, ...others] = ports.filter(isWritten);
-  const path = ports.find((port) => port !== written);
-  if (!written || !path || others.length > 0 || !shareAddress(listen, admin)) return [];
-  return [{ path, value: listen.port + 1, because: [`${formatPath(written)} is ${listen.port}`] }];
+  const taken = listeners.filter(({ path }) => isWritten(path));
+  return listeners
+    .filter(({ path }) => !isWritten(path))
+    .flatMap(({ path, address }) => {
+      const because: string[] = [];
+      let { port } = address;
+      for (;;) {
+        const other = taken.find((one) => shareAddress(one.address, { ...address, port }));
+        if (!other) break;
+        because.push(`${formatPath(other.path)} is ${other.address.port}`);
+        port += 1;
+      }
+      taken.push({ path, address: { ...address, port } });
+      return because.length === 0 ? [] : [{ path, value: port, because }];
+    });
 }
 
 const usualPublicUrl = 'http://127.0.0.1:8080';

@@ -61,11 +61,25 @@ export const noActiveEnvironment = '';
 const wildcardHosts: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
 
 /** Whether both listeners would open the same port of the same host. Port 0 is a different one each time. */
-export function shareAddress(listen: Settings['listen'], admin: Settings['admin']): boolean {
-  const sameHost =
-    listen.host === admin.host || wildcardHosts.has(listen.host) || wildcardHosts.has(admin.host);
-  return listen.port === admin.port && listen.port !== 0 && sameHost;
+export function shareAddress(one: ListenerAddress, other: ListenerAddress): boolean {
+  const sameHost = one.host === other.host || wildcardHosts.has(one.host) || wildcardHosts.has(other.host);
+  return one.port === other.port && one.port !== 0 && sameHost;
 }
+
+/** The listeners, with the path of their settings. */
+export const listenersOf = ({
+  listen,
+  admin,
+  notifications,
+}: Pick<Config, 'listen' | 'admin' | 'notifications'>) => [
+  { path: ['listen'], use: 'listener', tls: listen.tls } as const,
+  { path: ['admin'], use: 'admin-listener', tls: admin.tls } as const,
+  {
+    path: ['notifications', 'listen'],
+    use: 'notification-listener',
+    tls: notifications.listen?.tls,
+  } as const,
+];
 
 interface ListenerAddress {
   readonly host: string;

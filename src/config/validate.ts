@@ -4,6 +4,7 @@ import { type ConfigError, configErrorsOf, schemaErrorMessage } from './config-e
 import { type CrossCheck, type CrossCheckContext, settingCrossChecks } from './cross-checks.ts';
 import { fileCrossChecks } from './cross-checks-files.ts';
 import { limitCrossChecks } from './cross-checks-limits.ts';
+import { notificationCrossChecks } from './cross-checks-notifications.ts';
 import { tenantCrossChecks } from './cross-checks-tenants.ts';
 import { type DerivedDefault, deriveDefaults } from './derive-defaults.ts';
 import {
@@ -67,7 +68,12 @@ export function validateSettings(
     checks.flatMap((check) => check(config, fullContext)).filter(isMeaningful);
   const settingErrors = [
     ...errors,
-    ...errorsOf([...settingCrossChecks, ...tenantCrossChecks, ...limitCrossChecks]),
+    ...errorsOf([
+      ...settingCrossChecks,
+      ...notificationCrossChecks,
+      ...tenantCrossChecks,
+      ...limitCrossChecks,
+    ]),
   ];
   const fileErrors = errorsOf(fileCrossChecks);
 

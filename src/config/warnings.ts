@@ -3,12 +3,13 @@
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { parseCertificate } from '../certificates/certificate-info.ts';
+import { certificateNames, isInDomain } from '../certificates/certificate-names.ts';
 import type { ReadFile } from '../certificates/file-watcher.ts';
 import { type CertificateUse, expiryWarning } from '../certificates/installed-certificates.ts';
 import { type ConfigError, formatPath } from './config-errors.ts';
 import type { SettingPath } from './object-path.ts';
 import { placeholderWarnings } from './placeholders.ts';
-import { hasNamedOperators } from './resolve-defaults.ts';
+import { hasNamedOperators, listenersOf } from './resolve-defaults.ts';
 import type { Config } from './schema.ts';
 import { isLoopback } from './values.ts';
 
@@ -39,6 +40,7 @@ export const configWarnings = (config: Config, context: WarningContext): readonl
     clientsOfInactiveEnvironments,
     stateInMemory,
     webhooksWithoutKey,
+    notificationsOfAnotherDomain,
     missingStateFolder,
     expiringCertificates,
   ].flatMap((warningsOf) => warningsOf(config, context));
@@ -158,10 +160,31 @@ function missingStateFolder({ state }: Config, { read }: WarningContext): readon
   return [{ path: ['state', 'file'], message }];
 }
 
-function expiringCertificates(
-  { listen, admin, environments }: Config,
+/** The standard demands it of the URI; a bank may ignore one of another domain. */
+function notificationsOfAnotherDomain(
+  { environments, notifications: { publicUrl } }: Config,
   { read }: WarningContext,
 ): readonly ConfigWarning[] {
+  if (!read || publicUrl === undefined) return [];
+  const { hostname } = new URL(publicUrl);
+  return environments.all.flatMap(({ name, bankNotifications, tls }) => {
+    if (bankNotifications !== 'receive' || tls?.certFile === undefined) return [];
+    const names = certificateNames(read(tls.certFile));
+    if (names.some((certified) => isInDomain(hostname, certified))) return [];
+    const message =
+      `${hostname} does not belong to a domain of the client certificate of ${name} (${names.join(', ') || 'it names none'}), ` +
+      'so the bank may send no notifications; use a host of such a domain';
+    return [
+      {
+        path: ['notifications', 'publicUrl'],
+        related: [['environments', name, 'tls', 'certFile']],
+        message,
+      },
+    ];
+  });
+}
+
+function expiringCertificates(config: Config, { read }: WarningContext): readonly ConfigWarning[] {
   if (!read) return [];
   const check = (environment: string, use: CertificateUse, file: string | undefined, path: SettingPath) => {
     if (file === undefined) return [];
@@ -169,9 +192,10 @@ function expiringCertificates(
     return text === undefined ? [] : [{ path, message: `${text}; replace the file before that` }];
   };
   return [
-    ...check('', 'listener', listen.tls?.certFile, ['listen', 'tls', 'certFile']),
-    ...check('', 'admin-listener', admin.tls?.certFile, ['admin', 'tls', 'certFile']),
-    ...environments.all.flatMap(({ name, tls, signing }) => [
+    ...listenersOf(config).flatMap(({ path, use, tls }) =>
+      check('', use, tls?.certFile, [...path, 'tls', 'certFile']),
+    ),
+    ...config.environments.all.flatMap(({ name, tls, signing }) => [
       ...check(name, 'qwac', tls?.certFile, ['environments', name, 'tls', 'certFile']),
       ...check(name, 'qseal', signing?.certFile, ['environments', name, 'signing', 'certFile']),
     ]),

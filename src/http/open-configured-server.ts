@@ -10,7 +10,7 @@ import { type ListenOptions, openServer } from './listener.ts';
  */
 export async function openConfiguredServer(
   server: Server,
-  section: 'listen' | 'admin',
+  section: 'listen' | 'admin' | 'notifications.listen',
   options: ListenOptions,
 ): Promise<number> {
   try {

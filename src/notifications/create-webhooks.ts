@@ -1,6 +1,6 @@
 /** The parts of webhooks that outlive a reload of the configuration. */
 
-import type { StatusEvents } from '../request/statuses.ts';
+import type { PaymentOfTenant, StatusEvent, StatusEvents } from '../request/statuses.ts';
 import type { KeyValues } from '../state/ports.ts';
 import type { Schedules } from '../state/schedules.ts';
 import { type Log, safeStack } from '../telemetry/log.ts';
@@ -35,6 +35,8 @@ export interface Webhooks {
   readonly store: SubscriptionStore;
   readonly manage: ManageSubscriptions;
   readonly limit: SubscriptionLimit;
+  /** The bank has sent a notification of a payment: its subscription is due. @throws GatewayError STATE_UNAVAILABLE */
+  onPushed(payment: PaymentOfTenant): Promise<void>;
   /** Starts the work that is due. To be called every second. */
   run(): void;
   /** Ends the work in progress; other instances continue it at once. */
@@ -201,8 +203,8 @@ export function createWebhooks({
   });
 
   /** The status of a payment has, or may have, changed: its subscription is due. */
-  async function onStatusEvent(tenantId: string, paymentKey: string): Promise<void> {
-    if (!hasWebhooks(tenantId)) return;
+  async function onStatusEvent({ what, tenantId, paymentKey }: StatusEvent): Promise<void> {
+    if (what === 'pushed' || !hasWebhooks(tenantId)) return; // `onPushed` was called before
     const key = subscriptionKeyOf(tenantId, paymentKey);
     const subscription = await store.read(key);
     if (!subscription || subscription.suspended || isOver(subscription)) return;
@@ -210,9 +212,21 @@ export function createWebhooks({
     await schedules.reschedule(key, { queue, inMs: 0 });
     await polls.run(queue);
   }
-  events.subscribe(({ tenantId, paymentKey }) => {
-    onStatusEvent(tenantId, paymentKey).catch(() => {}); // the next poll sees it
+  events.subscribe((event) => {
+    onStatusEvent(event).catch(() => {}); // the next poll sees it
   });
+
+  async function onPushed({ tenantId, paymentKey }: PaymentOfTenant): Promise<void> {
+    if (!hasWebhooks(tenantId)) return;
+    let isDue = false;
+    await store.change(subscriptionKeyOf(tenantId, paymentKey), (current) => {
+      isDue = current !== undefined && !current.suspended && !isOver(current);
+      if (!current || !isDue) return undefined;
+      const subscription = { ...current, pushes: (current.pushes ?? 0) + 1 };
+      return { subscription, due: [{ queue: queueNames.poll(current), inMs: 0 }] };
+    });
+    if (isDue) void polls.run();
+  }
 
   const count = createCountSubscriptions({ schedules, tenants, environments: allEnvironments });
   const countForGauges = createSubscriptionGauges(count, metrics);
@@ -220,6 +234,7 @@ export function createWebhooks({
   const webhooks: Webhooks = {
     current: undefined,
     store,
+    onPushed,
     limit: createSubscriptionLimit({
       schedules,
       environmentIds: () => allEnvironments().map(({ id }) => id),

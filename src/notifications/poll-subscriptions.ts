@@ -94,10 +94,10 @@ export function createSubscriptionPolls({
     const { status, authorisations } = turn;
     const known = { messageId: '', nowMs: Date.now(), lastAfterMs: lastAfterMs(status) };
     const isUnchanged = authorisations.length === 0 && withReads(subscription, {}, known) === subscription;
-    if (isUnchanged && status?.kind === 'dropped') return moveTo(leased, droppedDelayMs);
+    if (isUnchanged && status?.kind === 'dropped') return leave(leased, subscription, droppedDelayMs);
     if (isUnchanged && status?.kind === 'known' && !subscription.failedReads)
-      return moveTo(leased, status.dueInMs);
-    return record(leased, turn);
+      return leave(leased, subscription, status.dueInMs);
+    return record(leased, subscription, turn);
   }
 
   /**
@@ -145,13 +145,25 @@ export function createSubscriptionPolls({
       leased.record,
     );
 
-  async function record(leased: LeasedRecord, turn: Turn): Promise<void> {
+  /** Changes nothing but the due time. @param before the subscription when the turn began */
+  const leave = ({ queue, key, lease, record }: LeasedRecord, before: Subscription, inMs: number) =>
+    store.change(
+      key,
+      (current) => ({
+        subscription: current,
+        due: [{ queue, inMs: current?.pushes === before.pushes ? inMs : 0, lease: lease() }],
+      }),
+      record,
+    );
+
+  /** @param before the subscription when the turn began */
+  async function record(leased: LeasedRecord, before: Subscription, turn: Turn): Promise<void> {
     const messageId = randomUUID();
     let stored: Subscription | undefined;
     await store.change(
       leased.key,
       (current) => {
-        const change = current && changeAfter(leased, current, turn, messageId);
+        const change = current && changeAfter(leased, { current, before }, turn, messageId);
         stored = change?.subscription;
         return (
           change ?? {
@@ -167,7 +179,7 @@ export function createSubscriptionPolls({
 
   function changeAfter(
     leased: LeasedRecord,
-    current: Subscription,
+    { current, before }: { readonly current: Subscription; readonly before: Subscription },
     { status, authorisations }: Turn,
     messageId: string,
   ): SubscriptionChange {
@@ -193,10 +205,13 @@ export function createSubscriptionPolls({
       };
     const hasMessage = subscription.message?.id === messageId;
     const delivery: DueChange = { queue: queueNames.delivery(current.tenant), inMs: 0 };
+    const dueMs = nextReadMs(subscription, status, nowMs, leftMs);
+    const isPushed =
+      current.pushes !== before.pushes && status?.kind !== 'refused' && status?.kind !== 'failed';
     return {
       subscription,
       due: [
-        { queue, inMs: nextReadMs(subscription, status, nowMs, leftMs), lease: lease() },
+        { queue, inMs: isPushed && dueMs !== undefined ? 0 : dueMs, lease: lease() },
         ...(hasMessage ? [delivery, { queue: queueNames.dead(current.tenant), inMs: undefined }] : []),
       ],
     };

@@ -61,6 +61,8 @@ interface Watch extends PaymentOfTenant {
   isOutdated: boolean;
   /** Whether a poll waits for its permit, or for the bank. Checks continue. */
   isPolling: boolean;
+  /** Whether the bank has sent a notification since the last read began. */
+  isPushed: boolean;
   /** The last poll of this instance. Milliseconds since 1970. */
   polledAtMs: number;
   /** In a row. */
@@ -108,7 +110,8 @@ export function createPoller({
     const watch = watches.get(nameOf(event));
     if (!watch) return;
     const sinceLastMs = now() - watch.changedAtMs;
-    if (event.what === 'written') void check(watch);
+    if (event.what === 'pushed') watch.isPushed = true;
+    if (event.what !== 'changed') void check(watch);
     else if (sinceLastMs < afterChangeMs) checkLater(watch, afterChangeMs - sinceLastMs);
     else onChanged(watch);
   });
@@ -173,7 +176,7 @@ export function createPoller({
       const requestedMs = Math.min(schedule.maxInterval, watch.retryAfterMs);
       return watch.polledAtMs + Math.max(requestedMs, retryIntervalMs(longestMs, watch.failures));
     }
-    if (recorded.hash === undefined) return 0;
+    if (recorded.hash === undefined || watch.isPushed) return 0;
     const readAtMs = Math.max(storedAtMs, watch.polledAtMs);
     const intervalMs = intervalMsOf(schedule, watch, recorded, readAtMs);
     return intervalMs === undefined ? Number.POSITIVE_INFINITY : readAtMs + intervalMs;
@@ -199,7 +202,10 @@ export function createPoller({
     if (!listener) return checkMs;
     const { target } = listener;
     const lease = await takePollLease(keyValues, pollLeaseName(watch, recorded.generation));
-    if (!lease) return retryMs;
+    if (!lease) {
+      watch.isPushed = false; // each notification begins a generation: the holder of the lease reads after it
+      return retryMs;
+    }
     const duePoll = { environment: target.environment, tenantId: watch.tenantId, urgency: listener.urgency };
     const count = (outcome: PollOutcome) =>
       metrics.increment('penstock_polls_total', { environment: target.environment, outcome });
@@ -221,6 +227,7 @@ export function createPoller({
     const { hash, sinceMs } = recorded;
     const readAtMs = Math.max(recorded.readAtMs, watch.polledAtMs);
     const intervalMs = intervalMsOf(schedule, watch, recorded, readAtMs);
+    watch.isPushed = false;
     const result = await reads.read(target, watch.isInstant && intervalMs ? keptMsOf(intervalMs) : undefined);
     watch.polledAtMs = now();
     count(outcomeOf(result, hash));
@@ -332,6 +339,7 @@ const newWatch = ({ tenantId, paymentKey, operation }: PollTarget): Watch => ({
   isChecking: false,
   isOutdated: false,
   isPolling: false,
+  isPushed: false,
   polledAtMs: 0,
   failures: 0,
   retryAfterMs: 0,

@@ -18,7 +18,12 @@ import {
   startedAuthorisationIn,
   withStarted,
 } from './authorisations.ts';
-import { includesSca, parseContentPreferred, paymentContentOf } from './notification-content.ts';
+import {
+  includesSca,
+  type NotificationContent,
+  parseContentPreferred,
+  paymentContentOf,
+} from './notification-content.ts';
 import { isSignedByTpp, withoutPreferences, withSupport } from './notification-fields.ts';
 import { isAllowedUrl, parseNotificationUrl } from './notification-url.ts';
 import { isOver, type Subscription } from './subscription.ts';

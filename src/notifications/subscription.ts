@@ -51,6 +51,8 @@ const subscriptionShape = z.object({
   authorisedAt: z.number().optional(),
   /** How many reads have failed since the last one that succeeded. */
   failedReads: z.number().optional(),
+  /** How many notifications of the bank have made a read due: one that arrives during a read causes another one. */
+  pushes: z.number().optional(),
   /** Set while the bank refuses the credentials: the status is not read until the TPP reads it with others. */
   suspended: z.literal(true).optional(),
   /** The newest message, until it is delivered. */

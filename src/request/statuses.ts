@@ -21,7 +21,7 @@ export interface RecordedStatus {
   readonly hash: string | undefined;
   /** Since when the payment is known to have this status. */
   readonly sinceMs: number;
-  /** When the newest stored response was fetched; 0 if none is stored. */
+  /** When the newest stored response was fetched; 0 if none is stored, or the bank has sent a notification since. */
   readonly readAtMs: number;
 }
 
@@ -37,9 +37,9 @@ export interface PaymentOfTenant {
 export interface StatusEvent extends PaymentOfTenant {
   /**
    * `changed`: a read has shown another status than the recorded one. `written`: a write or an authorisation has ended, so the
-   * status may have changed.
+   * status may have changed. `pushed`: the bank says so.
    */
-  readonly what: 'changed' | 'written';
+  readonly what: 'changed' | 'written' | 'pushed';
 }
 
 export interface StatusEvents {
@@ -64,6 +64,8 @@ export interface Statuses {
    * unavailable, unless this instance knows better.
    */
   isCurrent(paymentKey: string, hash: string): Promise<boolean>;
+  /** The next read of the payment asks the bank. @throws GatewayError STATE_UNAVAILABLE */
+  expire(paymentKey: string): Promise<void>;
 }
 
 export interface ListenerCacheUse {

@@ -10,6 +10,7 @@ import { createPendingWrites } from '../state/pending-writes.ts';
 import type { KeyValues } from '../state/ports.ts';
 import {
   type CachedPayment,
+  expiredPayment,
   invalidatedPayment,
   parseCachedPayment,
   serializeCachedPayment,
@@ -51,6 +52,8 @@ export interface CacheStore {
     before?: StoredPayment | Promise<StoredPayment>,
   ): Promise<boolean> | undefined;
   deleteCredential(paymentKey: string, credential: string): Promise<void>;
+  /** From now on, no stored response is fresh, and no read that has begun is stored. The status remains known. */
+  expire(paymentKey: string): Promise<void>;
 }
 
 /** Longer than any call can take: a read that began before an invalidation must find it afterwards. Milliseconds. */
@@ -139,6 +142,10 @@ export function createCacheStore(
     async deleteCredential(paymentKey, credential) {
       const first = await readStored(paymentKey);
       await update(paymentKey, first, (payment) => [undefined, withoutCredential(payment, credential)]);
+    },
+    async expire(paymentKey) {
+      const first = await readStored(paymentKey);
+      await update(paymentKey, first, (payment) => [undefined, expiredPayment(payment)]);
     },
   };
 }

@@ -43,6 +43,20 @@ export function invalidatedPayment(): CachedPayment {
   return { ...emptyPayment, generation: randomUUID() };
 }
 
+/** Lower than any age, also of a response from an instance whose clock is ahead. */
+const expiredTtlMs = -1_000_000;
+
+/** Whether a stored response counts as a read of the present status. */
+export const isExpired = ({ ttlMs }: CachedResponse): boolean => ttlMs === expiredTtlMs;
+
+/** The payment with the status that is known, and responses that are served only while the bank fails. */
+export function expiredPayment(payment: CachedPayment): CachedPayment {
+  const expired = Object.entries(payment.responses).map(
+    ([variant, response]) => [variant, { ...response, ttlMs: expiredTtlMs }] as const,
+  );
+  return { ...payment, generation: randomUUID(), responses: Object.fromEntries(expired) };
+}
+
 /**
  * The payment without the responses fetched with this credential. The new generation also keeps out responses that the
  * bank is still sending.

@@ -21,10 +21,13 @@ export function createStatusEvents(pubsub: PubSub): StatusEvents {
   };
 }
 
+const kinds: ReadonlySet<unknown> = new Set<StatusEvent['what']>(['changed', 'written', 'pushed']);
+const isKnown = (what: unknown): what is StatusEvent['what'] => kinds.has(what);
+
 const serialize = ({ what, paymentKey, tenantId }: StatusEvent) => `${what} ${paymentKey} ${tenantId}`;
 
 /** @returns `undefined` for a message of a later release */
 function parse(message: string): StatusEvent | undefined {
   const [, what, paymentKey = '', tenantId = ''] = /^(\S+) (\S+) (.+)$/s.exec(message) ?? [];
-  return what === 'changed' || what === 'written' ? { what, paymentKey, tenantId } : undefined;
+  return isKnown(what) ? { what, paymentKey, tenantId } : undefined;
 }

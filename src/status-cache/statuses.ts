@@ -7,12 +7,13 @@ import { cacheUseOf } from './cache-control.ts';
 import { cacheFieldsIn } from './cache-fields.ts';
 import { paymentKeyIn } from './cache-key.ts';
 import type { CacheStore, Invalidation, StoredPayment } from './cache-store.ts';
+import { isExpired } from './cached-payment.ts';
 import { shownStatus } from './fetch-status.ts';
 import { decodedBodyOf } from './observe-payment.ts';
 
 export function createStatuses(
   enabled: boolean,
-  store: Pick<CacheStore, 'tryRead'>,
+  store: Pick<CacheStore, 'tryRead' | 'expire'>,
   invalidation: Pick<Invalidation, 'isPending'>,
 ): Statuses {
   return {
@@ -36,6 +37,7 @@ export function createStatuses(
       if (payment) return payment.statusHash === hash;
       return !invalidation.isPending(paymentKey);
     },
+    expire: store.expire,
   };
 }
 
@@ -45,9 +47,8 @@ function recordedStatusOf({
   statusSinceMs,
   responses,
 }: StoredPayment): RecordedStatus {
-  const readAtMs = Object.values(responses).reduce(
-    (newest, { fetchedAtMs }) => Math.max(newest, fetchedAtMs),
-    0,
-  );
+  const readAtMs = Object.values(responses)
+    .filter((response) => !isExpired(response))
+    .reduce((newest, { fetchedAtMs }) => Math.max(newest, fetchedAtMs), 0);
   return { generation, hash: statusHash, sinceMs: statusSinceMs, readAtMs };
 }

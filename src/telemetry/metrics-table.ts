@@ -62,6 +62,16 @@ export const metricsTable = {
     help: 'Subscriptions of webhooks in the shared state: active (the status is read), overdue (of these, the read is due), undelivered (with a message that is not accepted yet), and dead (that message was given up).',
     labels: ['tenant', 'state'],
   },
+  penstock_bank_notifications_total: {
+    kind: 'counter',
+    help: 'Notifications that arrived at notifications.listen, by result: accepted, unknown (not a valid token), too_large, overloaded (to be sent again), or refused (another method, or not complete). The environment is empty if the token is not valid.',
+    labels: ['environment', 'result'],
+  },
+  penstock_bank_notification_reads_total: {
+    kind: 'counter',
+    help: 'How often notifications of banks have made a payment due to be read: at most once per second and payment. Nothing is read if nobody waits for the status.',
+    labels: [],
+  },
   penstock_webhook_attempts_total: {
     kind: 'counter',
     help: 'Attempts to deliver a webhook, by result: delivered, gone (410: the subscription has ended), or failed.',

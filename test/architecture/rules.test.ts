@@ -42,6 +42,11 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     ...[...foundation, ...parts, 'admin', 'services.ts', 'request-handler.ts', 'readiness.ts'],
     'admin-listener.ts',
   ],
+  'push-listener.ts': [...foundation, 'http', 'notifications'],
+  'push-server.ts': [
+    ...[...foundation, 'http', 'notifications', 'services.ts', 'request-handler.ts'],
+    'push-listener.ts',
+  ],
   'instance-report.ts': ['telemetry', 'upstream', 'admin', 'version.ts'],
   'fleet-tasks.ts': [
     ...[...foundation, 'http', 'admin', 'periodic-task.ts', 'version.ts'],
@@ -56,6 +61,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
       'readiness.ts',
       'fleet-tasks.ts',
       'admin-server.ts',
+      'push-server.ts',
     ],
   ],
   commands: [

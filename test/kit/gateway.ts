@@ -27,6 +27,8 @@ export interface GatewayUnderTest {
   readonly url: string;
   readonly port: number;
   readonly adminUrl: string;
+  /** Origin of `notifications.listen`, if it is set. */
+  readonly notificationUrl: string;
   /** Every line logged so far. */
   readonly logLines: readonly string[];
   /** Uses another configuration; rejects if the gateway refuses it. */
@@ -87,12 +89,13 @@ export async function startGateway(
   const config = configOf(onFreePorts(sections));
   const log = createLog({ level: 'debug', format: 'json' }, { write: (line) => void logLines.push(line) });
   const gateway = assembleGateway(config, log, readTestCredentials, state);
-  const { tppPort, adminPort } = await gateway.start();
+  const { tppPort, adminPort, notificationPort } = await gateway.start();
   endWith(scope, () => gateway.stop());
   return {
     url: `http://127.0.0.1:${tppPort}`,
     port: tppPort,
     adminUrl: `http://127.0.0.1:${adminPort}`,
+    notificationUrl: notificationPort === undefined ? '' : `http://127.0.0.1:${notificationPort}`,
     logLines,
     reload: async (next) => void (await gateway.reload(configOf(onFreePorts(next)))),
   };

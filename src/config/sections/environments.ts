@@ -89,6 +89,12 @@ export const environment = z.strictObject(
       .describe(
         'The statuses from 400 to 499 that the pre-flight of a switch accepts for probePath, such as `[401]` if the bank requires a token on every path. Otherwise, 401 and 403 fail the pre-flight, and other statuses of 4xx are a remark.',
       ),
+    bankNotifications: z
+      .enum(['off', 'forward', 'receive'])
+      .default('forward')
+      .describe(
+        'What happens with notifications of the bank about payments. `forward`: TPP-Notification-URI and TPP-Notification-Content-Preferred go to the bank, unless the gateway itself sends webhooks to this client. `off`: they do not. `receive`: the bank notifies the gateway at notifications.publicUrl, and the gateway then reads the status for all that wait for it. If the Signature of the TPP covers one of the two headers, both always go to the bank.',
+      ),
     shaping: shapingOverrides.optional().describe('Overrides of the global section shaping.'),
     deadlines: deadlineOverrides.optional().describe('Overrides of the global section deadlines.'),
     contract: environmentContract,

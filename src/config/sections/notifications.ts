@@ -3,7 +3,8 @@
 import { z } from 'zod';
 import { isNetwork } from '../network-list.ts';
 import { duration, percent } from '../units.ts';
-import { count } from '../values.ts';
+import { count, host, isLoopback, port, webAddress } from '../values.ts';
+import { listenerTls } from './listener-tls.ts';
 
 export const notifications = z
   .strictObject({
@@ -34,6 +35,36 @@ export const notifications = z
     maxSubscriptions: count(100_000).describe(
       'The maximum number of subscriptions of webhooks of one tenant; undelivered messages and dead letters count as well. Beyond it, the gateway answers ASPSP-Notification-Support: false.',
     ),
+    listen: z
+      .strictObject({
+        host: host('127.0.0.1').describe(
+          'The address to listen on; 0.0.0.0 and :: mean all addresses of the host.',
+        ),
+        port: port(8081).describe(
+          'The port to listen on; 0 selects a free port. Unless set, it is the next free one if another listener would have the same address.',
+        ),
+        tls: listenerTls({
+          certificate: 'The server certificate of the listener with its chain, in PEM format.',
+          clientCertificate: 'nothing',
+        })
+          .optional()
+          .describe('TLS settings of the listener; without them, it uses plain HTTP.'),
+      })
+      .optional()
+      .meta({ defaultText: 'none' })
+      .describe(
+        'The listener for the notifications of banks (`environments.NAME.bankNotifications: receive`). It accepts only POST, at URIs that the gateway has sent to the bank.',
+      ),
+    publicUrl: webAddress()
+      .refine(
+        (url) => url.startsWith('https:') || isLoopback(new URL(url).hostname),
+        'http: is allowed on loopback only, because the URI is a secret; use https:',
+      )
+      .optional()
+      .meta({ defaultText: 'none' })
+      .describe(
+        'The URL under which banks reach notifications.listen. Its host must belong to a domain in the client certificate (QWAC). The gateway appends a token for each payment.',
+      ),
     share: percent('20%', { min: '1%' }).describe(
       'The part of the rate of an environment that all polls together may use.',
     ),

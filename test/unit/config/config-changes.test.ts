@@ -101,7 +101,7 @@ state: { redis: "redis://r:6379", prefix: "p:", timeout: 1s, durability: require
 idempotency: { window: 2h, wait: 1s, lateAnswer: 1min, maxStoredAnswer: 9KiB, maxStoredPerTenant: 2MiB, memory: 2MiB, ifStateFails: allow }
 payments: { rememberFor: 5h }
 statusCache: { enabled: false }
-notifications: { maxWait: 1s }
+notifications: { maxWait: 1s, publicUrl: "https://n.test", listen: { port: 3 } }
 deadlines: { connect: 1s, status: 9s, read: 14s, write: 34s }
 upstream: { maxSockets: 200 }
 circuit: { failureRate: 10% }

@@ -90,6 +90,12 @@ const cases: readonly (readonly [text: string, ...derived: readonly string[]])[]
     'listen.port 8081 (admin.port is 8080)',
     'listen.publicUrl http://127.0.0.1:8081 (listen.port is 8081)',
   ],
+  [
+    'listen: { port: 8081 }\nnotifications: { listen: {} }',
+    'notifications.listen.port 8082 (listen.port is 8081)',
+    'listen.publicUrl http://127.0.0.1:8081 (listen.port is 8081)',
+  ],
+  ['notifications: { listen: { port: 9090 } }', 'admin.port 9091 (notifications.listen.port is 9090)'],
   ['listen: { host: "::1" }', 'listen.publicUrl http://[::1]:8080 (listen.host is ::1)'],
 ];
 

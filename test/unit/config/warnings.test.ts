@@ -15,6 +15,14 @@ const inDays = (days: number) =>
 const expiring = authority.issue('expiring', { from: '20250101000000Z', until: inDays(12.5) });
 const valid = authority.issue('valid', { from: '20250101000000Z', until: inDays(100) });
 
+const qwac = authority.issue('qwac', {
+  subject: '/C=DE/O=Shop/CN=Shop',
+  until: inDays(100),
+  extensions: 'subjectAltName = DNS:*.tpp.test, DNS:tpp.test',
+});
+const receiving = ({ certFile, keyFile }: typeof qwac) =>
+  `environments: { sandbox: { baseUrl: https://bank.test/psd2, bankNotifications: receive, tls: { certFile: ${certFile}, keyFile: ${keyFile} } } }\n`;
+
 const bank = 'environments: { sandbox: { baseUrl: https://bank.test/psd2 } }\n';
 const operators = `admin: { operators: [{ name: ann, tokenSha256: ${'ab12'.repeat(16)} }] }\n`;
 const file = `state: { file: ${join(authority.folder, 'state.db')} }\n`;
@@ -54,6 +62,20 @@ const cases: readonly (readonly [what: string, text: string, ...warnings: readon
     'look-ups of requests without clients',
     `${bank}${operators}${file}listen: { host: 0.0.0.0, publicUrl: https://pay.test, tls: { certFile: ${valid.certFile}, keyFile: ${valid.keyFile}, clientCaFile: ${authority.certFile}, clientCertificate: required } }\nrequests: { selfService: true }\n`,
     /^:5 requests\.selfService: everyone who can send requests to 0\.0\.0\.0 can look up those of all others, because no client is configured; add clients, or remove this setting$/,
+  ],
+  [
+    'notifications of a bank at a host that does not belong to the QWAC',
+    `${receiving(qwac)}${operators}${file}notifications: { publicUrl: https://push.other.test, listen: {} }\n`,
+    /^:4 notifications\.publicUrl: push\.other\.test does not belong to a domain of the client certificate of sandbox \(Shop, \*\.tpp\.test, tpp\.test\), so the bank may send no notifications; use a host of such a domain$/,
+  ],
+  [
+    'nothing, for notifications of a bank at a host of the QWAC',
+    `${receiving(qwac)}${operators}${file}notifications: { publicUrl: https://push.tpp.test/psd2, listen: {} }\n`,
+  ],
+  [
+    'the certificate of the listener for notifications',
+    `${receiving(qwac)}${operators}${file}notifications: { publicUrl: https://tpp.test, listen: { tls: { certFile: ${expiring.certFile}, keyFile: ${expiring.keyFile} } } }\n`,
+    /notifications\.listen\.tls\.certFile: the certificate of the listener for the notifications of banks expires in 12 days/,
   ],
   [
     'a token that is generated at each start',

@@ -63,6 +63,7 @@ function start(
       },
       recorded: () => assert.fail('the poller reads it'),
       isCurrent: async () => isCurrent,
+      expire: () => assert.fail(),
     },
     poller: {
       listen(added) {

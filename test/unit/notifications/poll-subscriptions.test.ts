@@ -18,6 +18,7 @@ import {
   createSubscriptionStore,
   otherInstanceDelayMs,
   queueNames,
+  type SubscriptionStore,
 } from '../../../src/notifications/subscription-store.ts';
 import { createMemorySchedules } from '../../../src/state/memory-schedules.ts';
 import { within } from '../../kit/within.ts';
@@ -54,8 +55,13 @@ async function setUp(
   result: StatusRead,
   {
     scaReads = [],
+    duringRead = async () => {},
     ...overrides
-  }: Partial<PollDependencies> & { readonly scaReads?: readonly ScaRead[] } = {},
+  }: Partial<PollDependencies> & {
+    readonly scaReads?: readonly ScaRead[];
+    /** What happens while the status is read. */
+    readonly duringRead?: (store: SubscriptionStore) => Promise<void>;
+  } = {},
 ) {
   const clock = { aheadMs: 0 };
   const schedules = createMemorySchedules(() => performance.now() + clock.aheadMs);
@@ -65,6 +71,7 @@ async function setUp(
   const reader: SubscriptionReader = {
     async readStatus() {
       seen.reads += 1;
+      await duringRead(store);
       return result;
     },
     readAuthorisation: async () => scaResults.shift() ?? assert.fail('no authorisation is to be read'),
@@ -90,6 +97,7 @@ async function setUp(
     polls,
     schedules,
     read: () => store.read('key'),
+    dueReads: async () => (await schedules.count(queueNames.poll(subscription))).due,
     counts: async () => ({
       polls: (await schedules.count(queueNames.poll(subscription))).all,
       deliveries: (await schedules.count(queueNames.delivery('tenant'))).due,
@@ -110,6 +118,24 @@ describe('the polls of subscriptions', () => {
     assert.equal((await read())?.message?.transactionStatus, 'ACTC');
     assert.deepEqual(await counts(), { polls: 1, deliveries: 1 });
     assert.deepEqual(seen, { reads: 1, messages: 1 });
+  });
+
+  test('read once more, at once, after a notification of the bank that arrives during a read', async (t) => {
+    const duringRead = (store: SubscriptionStore) =>
+      store.change('key', (current) => current && { subscription: { ...current, pushes: 1 }, due: [] });
+    for (const result of [statusOf('ACTC'), statusOf('RCVD'), { kind: 'known', dueInMs: hour } as const]) {
+      const { run, dueReads } = await setUp(t, result, { duringRead });
+      await run();
+      assert.equal(await dueReads(), 1);
+      const other = await setUp(t, result);
+      await other.run({ ...subscription, pushes: 1 });
+      assert.equal(await other.dueReads(), 0);
+    }
+    for (const result of [{ kind: 'failed' }, { kind: 'refused' }] as const) {
+      const { run, dueReads } = await setUp(t, result, { duringRead });
+      await run();
+      assert.equal(await dueReads(), 0);
+    }
   });
 
   test('store no message for the same status', async (t) => {

@@ -64,6 +64,7 @@ function startInstances(t: TestContext, count = 1, pendingTtlMs = second) {
         keyOf: () => assert.fail(),
         shownBy: () => assert.fail(),
         isCurrent: () => assert.fail(),
+        expire: () => assert.fail(),
         recorded: async () => recorded,
       },
     };
@@ -206,6 +207,48 @@ describe('the poller of a payment', () => {
 
     assert.equal(polls.length, 1);
     assert.ok(one.notices.includes('change') && other.notices.includes('change'));
+  });
+
+  test('polls once, at once, after a notification of the bank, and keeps its interval if nothing has changed', async (t) => {
+    const { time, polls, events, listen, setRecorded, recorded } = startInstances(t, 2);
+    const before = recorded();
+    assert.ok(before);
+    const old = { ...before, sinceMs: time.now() - 1_000 * second, readAtMs: time.now() };
+    setRecorded(old); // the next poll is due in 100 seconds
+    const listeners = [listen(0, 'one'), listen(1, 'other')];
+    await time.pass(2 * second, 50);
+    assert.equal(polls.length, 0);
+    setRecorded({ ...old, generation: '2' }); // as the notification does
+
+    events.publish({ what: 'pushed', tenantId: 'shop', paymentKey: 'status:payment' });
+    await time.settle();
+
+    assert.equal(polls.length, 1);
+    await time.pass(94 * second, 500); // the lease of that poll has ended, and the next one is not due yet
+    assert.equal(polls.length, 1);
+    assert.deepEqual(
+      listeners.flatMap(({ notices }) => notices),
+      [],
+    );
+  });
+
+  test('polls again until a poll succeeds, after a notification of the bank that fails at that moment', async (t) => {
+    const { time, bank, polls, events, listen, setRecorded, recorded } = startInstances(t);
+    const before = recorded();
+    assert.ok(before);
+    setRecorded({ ...before, sinceMs: time.now() - 1_000 * second, readAtMs: time.now() });
+    const { notices } = listen(0, 'one');
+    await time.pass(second, 50);
+    bank.fails = true;
+    events.publish({ what: 'pushed', tenantId: 'shop', paymentKey: 'status:payment' });
+    await time.pass(second, 50);
+    assert.equal(polls.length, 1);
+    bank.fails = false;
+    bank.shown = shownAs('ACSC', 'final');
+
+    await time.pass(2.5 * second, 50);
+    assert.ok(polls.length >= 2);
+    assert.ok(notices.includes('change'));
   });
 
   test('passes a message about a change on at once, a second one within a second later, and none to other tenants', async (t) => {
@@ -379,6 +422,7 @@ test('a poller whose lease cannot be taken tries again', async (t) => {
         keyOf: never,
         shownBy: never,
         isCurrent: never,
+        expire: never,
         recorded: async () => recorded,
       },
     },

@@ -64,6 +64,7 @@ function start(t: TestContext, overrides: Partial<Subscription> = {}) {
       cacheUseOf: never,
       keyOf: never,
       shownBy: never,
+      expire: never,
       isCurrent: never,
       recorded: async () => recorded,
     },

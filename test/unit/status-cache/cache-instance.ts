@@ -31,6 +31,7 @@ export interface CacheInstance {
   /** Number of status reads by cache verdict. */
   readonly counts: ReadonlyMap<string, number>;
   readonly purge: ReturnType<typeof createStatusCache>['purge'];
+  readonly statuses: ReturnType<typeof createStatusCache>['statuses'];
   /** Runs the cache's part of the gateway's periodic maintenance once. */
   runMaintenance(): Promise<void>;
 }
@@ -82,6 +83,7 @@ export function createCacheInstance(
     },
     counts,
     purge: cache.purge,
+    statuses: cache.statuses,
     async runMaintenance() {
       await services.cacheKeys.refreshSecret();
       await services.invalidation.flush();

@@ -1,0 +1,27 @@
+/** Which environments send notifications to the gateway, by the configuration in effect. */
+
+import type { Config } from '../config/schema.ts';
+import type { BankNotifications } from './request-pushes.ts';
+
+type RelevantConfig = Pick<Config, 'environments' | 'notifications'>;
+
+/**
+ * The setting of an environment. `receive` without a listener is `off`: a reload may have changed the setting, but only a restart
+ * opens the listener.
+ */
+export function bankNotificationsIn(config: RelevantConfig): (environment: string) => BankNotifications {
+  const { listen, publicUrl } = config.notifications;
+  const canReceive = listen !== undefined && publicUrl !== undefined;
+  const modes = new Map(
+    config.environments.all.map(({ name, bankNotifications: mode }) => {
+      return [name, mode === 'receive' && !canReceive ? 'off' : mode] as const;
+    }),
+  );
+  return (environment) => modes.get(environment) ?? 'off';
+}
+
+/** The names of the environments that notify the gateway. */
+export function receivingEnvironments(config: RelevantConfig): readonly string[] {
+  const modeOf = bankNotificationsIn(config);
+  return config.environments.all.map(({ name }) => name).filter((name) => modeOf(name) === 'receive');
+}

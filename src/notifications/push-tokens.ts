@@ -1,0 +1,112 @@
+/**
+ * The tokens in the URIs at which a bank notifies the gateway. A token contains the time, a random id and a MAC, so that a forged or
+ * expired one is recognised without the shared state (ADR 108).
+ */
+
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { KeyValues } from '../state/ports.ts';
+
+/** Never log `text`: with it, anyone can make the gateway read a status. */
+export interface PushToken {
+  readonly text: string;
+  /** Names the payment, once it is known (pushed-payments.ts). */
+  readonly id: string;
+}
+
+export interface VerifiedToken {
+  readonly id: string;
+  /** The identity of the environment. */
+  readonly environmentId: string;
+}
+
+export interface PushTokens {
+  /** @returns `undefined` while the secret is not known */
+  create(environmentId: string): PushToken | undefined;
+  /**
+   * @param environmentIds the environments whose tokens are accepted
+   * @returns `undefined` if the token is forged, expired, or that of another environment; `unavailable` while the secret is not known
+   */
+  verify(text: string, environmentIds: readonly string[]): VerifiedToken | 'unavailable' | undefined;
+  /** Reads the secret, or generates it. @throws GatewayError STATE_UNAVAILABLE */
+  refresh(): Promise<void>;
+}
+
+interface PushTokensDependencies {
+  /** Encrypted, if a key is configured. */
+  readonly keyValues: Pick<KeyValues, 'read' | 'writeIfAbsent' | 'replace'>;
+  /** `notifications.keepFor`: how long a token is valid. */
+  readonly keepForMs: () => number;
+  /** Milliseconds since 1970. */
+  readonly now?: () => number;
+}
+
+/** Not the secret of the cache keys: a purge replaces that one, and must not end the notifications of the bank. */
+const secretKey = 'push:secret';
+const secretForm = /^[\w+/]{43}=$/;
+
+const timeBytes = 4;
+const idBytes = 16;
+const macBytes = 16;
+/** No padding: the bytes are a multiple of three, so each token has one form only. */
+const tokenForm = new RegExp(`^[\\w-]{${((timeBytes + idBytes + macBytes) / 3) * 4}}$`);
+
+/** How much later than now a token may have been issued: the clocks of the instances differ. Milliseconds. */
+const maxClockSkewMs = 60_000;
+
+export function createPushTokens({
+  keyValues,
+  keepForMs,
+  now = Date.now,
+}: PushTokensDependencies): PushTokens {
+  let secret: string | undefined;
+
+  async function refresh(): Promise<void> {
+    const stored = await keyValues.read(secretKey);
+    if (stored !== undefined && secretForm.test(stored)) {
+      if (secret === undefined) await keyValues.replace(secretKey, stored, stored); // encrypts it with the newest key
+      secret = stored;
+      return;
+    }
+    const generated = randomBytes(32).toString('base64');
+    const isWritten =
+      stored === undefined
+        ? await keyValues.writeIfAbsent(secretKey, generated)
+        : await keyValues.replace(secretKey, stored, generated); // cannot be decrypted any more
+    if (isWritten) secret = generated;
+    else await refresh();
+  }
+
+  return {
+    refresh,
+    create(environmentId) {
+      if (secret === undefined) return undefined;
+      const time = Buffer.alloc(timeBytes);
+      time.writeUInt32BE(Math.floor(now() / 1_000));
+      const id = randomBytes(idBytes);
+      const content = Buffer.concat([time, id]);
+      const text = Buffer.concat([content, macOf(secret, environmentId, content)]).toString('base64url');
+      return { text, id: id.toString('base64url') };
+    },
+    verify(text, environmentIds) {
+      if (!tokenForm.test(text)) return undefined;
+      if (secret === undefined) return 'unavailable';
+      const known = secret;
+      const bytes = Buffer.from(text, 'base64url');
+      const content = bytes.subarray(0, timeBytes + idBytes);
+      const mac = bytes.subarray(timeBytes + idBytes);
+      const ageMs = now() - content.readUInt32BE() * 1_000;
+      const isValid = (environmentId: string) => timingSafeEqual(macOf(known, environmentId, content), mac);
+      const environmentId = environmentIds.find(isValid);
+      if (environmentId === undefined || ageMs < -maxClockSkewMs || ageMs > keepForMs()) return undefined;
+      return { id: content.subarray(timeBytes).toString('base64url'), environmentId };
+    },
+  };
+}
+
+/** The environment is part of the MAC, so that its tokens end when the environment does not receive notifications any more. */
+const macOf = (secret: string, environmentId: string, content: Buffer): Buffer =>
+  createHmac('sha256', secret)
+    .update(`bank notification\n${environmentId}\n`)
+    .update(content)
+    .digest()
+    .subarray(0, macBytes);

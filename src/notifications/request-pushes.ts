@@ -1,0 +1,85 @@
+/**
+ * The stage of writes that decides what the bank is told about notifications (`environments.NAME.bankNotifications`): the wishes of
+ * the TPP, nothing, or where to notify the gateway.
+ */
+
+import { type HeaderFields, headerValue } from '../pis/headers.ts';
+import { currentTenantId, identitiesOf } from '../request/identities.ts';
+import type { PisResponse, RoutedRequest } from '../request/messages.ts';
+import { paymentIdOf } from '../request/payment-id.ts';
+import type { Handler, Stage } from '../request/stage.ts';
+import type { PaymentOfTenant } from '../request/statuses.ts';
+import { isSignedByTpp, withoutPreferences, withoutSupport, withSupport } from './notification-fields.ts';
+import type { PushTokens } from './push-tokens.ts';
+
+export interface RequestPushesDependencies {
+  /** @param environment the name */
+  readonly modeOf: (environment: string) => BankNotifications;
+  readonly createToken: PushTokens['create'];
+  /** `notifications.publicUrl` */
+  readonly publicUrl: string;
+  /** Records the payment of a token. Never fails. */
+  readonly record: (id: string, payment: PaymentOfTenant) => void;
+  /** The key of a payment in the shared state. */
+  readonly paymentKeyOf: (environmentId: string, paymentId: string) => string;
+}
+
+/** `environments.NAME.bankNotifications` */
+export type BankNotifications = 'off' | 'forward' | 'receive';
+
+/** `LAST` is left out: with it, a bank may send the last status only. */
+const preferredContent = 'status=SCA,PROCESS';
+
+export function requestPushes(dependencies: RequestPushesDependencies): Stage<RoutedRequest> {
+  const { modeOf } = dependencies;
+  return (request, next) => {
+    const mode = modeOf(request.environment.name);
+    if (mode === 'forward' || isSignedByTpp(request.headers)) return next(request);
+    const isAskedFor = headerValue(request.headers, 'tpp-notification-uri') !== undefined;
+    request.headers = withoutPreferences(request.headers);
+    const response = mode === 'receive' ? askForPushes(dependencies, request, next) : next(request);
+    return response.then(isAskedFor ? withoutNotifications : withoutSupport);
+  };
+}
+
+/** The gateway sends none to this TPP: the stage that subscribes has removed the fields of all others. */
+const withoutNotifications = (response: PisResponse) => withSupport(response, undefined);
+
+/** Also for a TPP that has asked for nothing: it may wait for the status. */
+function askForPushes(
+  dependencies: RequestPushesDependencies,
+  request: RoutedRequest,
+  next: Handler<RoutedRequest>,
+): Promise<PisResponse> {
+  const { createToken, publicUrl } = dependencies;
+  const { identities, environment } = request;
+  const token = identities && createToken(identities.environmentIdOf(environment.name));
+  if (!token) return next(request); // the shared state is unavailable
+  const added: HeaderFields = [
+    ['TPP-Notification-URI', `${publicUrl}/${token.text}`],
+    ['TPP-Notification-Content-Preferred', preferredContent],
+  ];
+  request.headers = [...request.headers, ...added];
+  return next(request).then((response) => {
+    if (response.status < 300 && response.servedFrom === 'bank' && !isDeclined(response))
+      void recordPayment(dependencies, request, response, token.id);
+    return response;
+  });
+}
+
+const isDeclined = ({ headers }: PisResponse) =>
+  headerValue(headers, 'aspsp-notification-support')?.toLowerCase() === 'false';
+
+/** Not awaited: the TPP does not wait for it. */
+async function recordPayment(
+  { record, paymentKeyOf }: RequestPushesDependencies,
+  request: RoutedRequest,
+  response: PisResponse,
+  id: string,
+): Promise<void> {
+  const { operation, environment } = request;
+  const tenantId = currentTenantId(request);
+  const environmentId = identitiesOf(request).environmentIdOf(environment.name);
+  const paymentId = operation.paymentId ?? (await paymentIdOf(response));
+  if (paymentId !== undefined) record(id, { tenantId, paymentKey: paymentKeyOf(environmentId, paymentId) });
+}

@@ -1,0 +1,65 @@
+/** The server for the notifications of banks: its listener, opened only if `notifications.listen` is set. */
+
+import type { Config } from './config/schema.ts';
+import { type ListenerCertificate, readListenerTls, watchListenerTls } from './http/listener-tls.ts';
+import { openConfiguredServer } from './http/open-configured-server.ts';
+import { receivingEnvironments } from './notifications/bank-notifications.ts';
+import { createPushListener } from './push-listener.ts';
+import type { RequestHandlers } from './request-handler.ts';
+import type { Services } from './services.ts';
+
+export interface PushServer {
+  readonly certificate: ListenerCertificate;
+  /** @returns the port; `undefined` without `notifications.listen` @throws Error that says what to change */
+  open(): Promise<number | undefined>;
+  drain(): void;
+  /** Accepts no more connections, and closes when all notifications that were received have their responses. */
+  close(): Promise<void>;
+}
+
+export function createPushServer(
+  { listen: { reusePort }, notifications: { listen } }: Config,
+  services: Services,
+  requestHandlers: RequestHandlers,
+): PushServer {
+  if (!listen) return noServer;
+  const { telemetry, pushes, currentConfig } = services;
+  const identities = () => requestHandlers.current.identities.current();
+
+  /** Tokens of environments that do not notify the gateway any more are unknown. */
+  function verify(token: string) {
+    const known = identities();
+    if (!known || services.stateHeartbeat.problem() !== undefined) return 'unavailable';
+    const ids = receivingEnvironments(currentConfig.value).map(known.environmentIdOf);
+    return pushes.tokens.verify(token, ids);
+  }
+
+  const { server, drain, close } = createPushListener(
+    {
+      verify,
+      accept: pushes.receiver.accept,
+      isBusy: services.loadShedding.isBusy,
+      environmentNameOf: (id) => identities()?.environmentNameOf(id) ?? '',
+      metrics: telemetry.metrics,
+    },
+    readListenerTls(listen.tls),
+  );
+  return {
+    certificate: watchListenerTls(listen.tls, server, telemetry, services.timeline, 'notification-listener'),
+    open: () =>
+      openConfiguredServer(server, 'notifications.listen', {
+        host: listen.host,
+        port: listen.port,
+        reusePort,
+      }),
+    drain,
+    close,
+  };
+}
+
+const noServer: PushServer = {
+  certificate: { certificates: () => [], refresh: async () => {} },
+  open: async () => undefined,
+  drain() {},
+  close: async () => {},
+};

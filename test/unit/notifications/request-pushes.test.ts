@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import {
+  type BankNotifications,
+  type RequestPushesDependencies,
+  requestPushes,
+} from '../../../src/notifications/request-pushes.ts';
+import { type HeaderFields, headerValue } from '../../../src/pis/headers.ts';
+import { createMatcher } from '../../../src/pis/operations.ts';
+import { namesAsIdentities } from '../../../src/request/identities.ts';
+import type { PisResponse, RoutedRequest } from '../../../src/request/messages.ts';
+import type { PaymentOfTenant } from '../../../src/request/statuses.ts';
+
+const match = createMatcher({
+  segment: 'berlingroup',
+  paymentServices: 'any',
+  paymentProducts: 'any',
+  authorisationTypes: 'any',
+});
+const initiation = ['POST', '/berlingroup/v1/payments/sepa-credit-transfers'] as const;
+const writes = [
+  ['an initiation', initiation],
+  ['a cancellation', ['DELETE', '/berlingroup/v1/payments/sepa-credit-transfers/payment']],
+  [
+    'the start of an authorisation',
+    ['POST', '/berlingroup/v1/payments/sepa-credit-transfers/payment/authorisations'],
+  ],
+] as const;
+const uri: HeaderFields[number] = ['TPP-Notification-URI', 'https://tpp.example/payments/1'];
+const preferred: HeaderFields[number] = ['TPP-Notification-Content-Preferred', 'status=LAST'];
+const ours: HeaderFields = [
+  ['TPP-Notification-URI', 'https://gateway.example/token-of-sandbox'],
+  ['TPP-Notification-Content-Preferred', 'status=SCA,PROCESS'],
+];
+const bankAnswer: HeaderFields = [
+  ['ASPSP-Notification-Support', 'true'],
+  ['ASPSP-Notification-Content', 'status=SCA'],
+];
+
+function requestOf([method, path]: readonly [string, string], ...headers: HeaderFields): RoutedRequest {
+  const matched = match(method, path);
+  assert.ok(matched.kind === 'operation');
+  return {
+    operation: matched.operation,
+    client: { name: 'client', tenant: 'tenant', environments: ['sandbox'] },
+    requestId: '1',
+    headers: [['Authorization', 'Bearer token'], ...headers],
+    body: Buffer.alloc(0),
+    arrivedAtMs: 0,
+    deadlineAtMs: 1_000,
+    identities: namesAsIdentities,
+    environment: { name: 'sandbox', origin: 'https://bank.example', basePath: '', standardVersion: '1.3.11' },
+  };
+}
+
+const created = (...headers: HeaderFields): PisResponse => ({
+  status: 201,
+  headers: [['Content-Type', 'application/json'], ...headers],
+  body: Buffer.from('{"paymentId":"payment"}'),
+  servedFrom: 'bank',
+  environment: 'sandbox',
+});
+
+async function send(
+  mode: BankNotifications,
+  request: RoutedRequest,
+  response: PisResponse = created(...bankAnswer),
+  overrides: Partial<RequestPushesDependencies> = {},
+) {
+  const recorded: (readonly [string, PaymentOfTenant])[] = [];
+  const stage = requestPushes({
+    modeOf: () => mode,
+    createToken: (environmentId) => ({ text: `token-of-${environmentId}`, id: 'id' }),
+    publicUrl: 'https://gateway.example',
+    record: (id, payment) => void recorded.push([id, payment]),
+    paymentKeyOf: (environmentId, paymentId) => `${environmentId} ${paymentId}`,
+    ...overrides,
+  });
+  let forwarded: HeaderFields = [];
+  const answer = await stage(request, async (passedOn) => {
+    forwarded = passedOn.headers;
+    return response;
+  });
+  await Promise.resolve();
+  return {
+    forwarded: forwarded.filter(([name]) => /^tpp-notification/i.test(name)),
+    answer,
+    support: headerValue(answer.headers, 'aspsp-notification-support'),
+    content: headerValue(answer.headers, 'aspsp-notification-content'),
+    recorded,
+  };
+}
+
+describe('what the bank is told about notifications', () => {
+  test('forward: the wishes of the TPP, and the TPP gets the answer of the bank', async () => {
+    const request = requestOf(initiation, uri, preferred);
+    const { forwarded, support, content, recorded } = await send('forward', request);
+    assert.deepEqual([forwarded, support, content], [[uri, preferred], 'true', 'status=SCA']);
+    assert.deepEqual(recorded, []);
+  });
+
+  test('off: nothing, and the TPP is answered false if it has asked', async () => {
+    const asked = await send('off', requestOf(initiation, uri, preferred));
+    assert.deepEqual([asked.forwarded, asked.support, asked.content], [[], 'false', undefined]);
+    const other = await send('off', requestOf(initiation, preferred));
+    assert.deepEqual([other.forwarded, other.support, other.content], [[], undefined, undefined]);
+    assert.deepEqual([...asked.recorded, ...other.recorded], []);
+  });
+
+  for (const [what, line] of writes)
+    test(`receive: where to notify the gateway, with ${what}, whether or not the TPP has asked`, async () => {
+      const asked = await send('receive', requestOf(line, uri, preferred));
+      assert.deepEqual([asked.forwarded, asked.support, asked.content], [ours, 'false', undefined]);
+      const other = await send('receive', requestOf(line));
+      assert.deepEqual([other.forwarded, other.support, other.content], [ours, undefined, undefined]);
+      for (const { recorded } of [asked, other])
+        assert.deepEqual(recorded, [['id', { tenantId: 'tenant', paymentKey: 'sandbox payment' }]]);
+    });
+
+  test('the signature of the TPP covers one of the fields: both pass unchanged, and so does the answer', async () => {
+    const signature: HeaderFields[number] = [
+      'Signature',
+      'keyId="SN=1,CA=2",algorithm="rsa-sha256",headers="digest tpp-notification-uri",signature="abc="',
+    ];
+    for (const mode of ['off', 'receive'] as const) {
+      const sent = await send(mode, requestOf(initiation, uri, preferred, signature));
+      assert.deepEqual(
+        [sent.forwarded, sent.support, sent.content],
+        [[uri, preferred], 'true', 'status=SCA'],
+      );
+      assert.deepEqual(sent.recorded, []);
+    }
+  });
+
+  test('another signature of the TPP does not cover the fields that the gateway adds', async () => {
+    const signature: HeaderFields[number] = ['Signature', 'headers="digest x-request-id",signature="abc="'];
+    const request = requestOf(initiation, signature);
+    const { forwarded } = await send('receive', request);
+    assert.deepEqual(forwarded, ours);
+    assert.equal(headerValue(request.headers, 'signature'), signature[1]);
+  });
+
+  test('no payment is recorded if the bank declines, refuses the request, or names no payment', async () => {
+    const request = () => requestOf(initiation);
+    for (const response of [
+      created(['ASPSP-Notification-Support', 'False']),
+      { ...created(), status: 400 },
+      { ...created(), body: Buffer.from('{}') },
+      { ...created(), servedFrom: 'ledger' as const },
+    ])
+      assert.deepEqual((await send('receive', request(), response)).recorded, []);
+  });
+
+  test('nothing is sent while the secret or the identities are not known', async () => {
+    const request = requestOf(initiation, uri);
+    const noSecret = await send('receive', request, created(), { createToken: () => undefined });
+    assert.deepEqual([noSecret.forwarded, noSecret.support, noSecret.recorded], [[], 'false', []]);
+    const unidentified = { ...requestOf(initiation), identities: undefined };
+    assert.deepEqual((await send('receive', unidentified)).forwarded, []);
+  });
+});
