@@ -67,6 +67,8 @@ export function createPushTokens({
       secret = stored;
       return;
     }
+    // Other instances have another encryption key, perhaps until they are restarted: to replace it would end all tokens.
+    if (stored !== undefined && secret !== undefined) return;
     const generated = randomBytes(32).toString('base64');
     const isWritten =
       stored === undefined

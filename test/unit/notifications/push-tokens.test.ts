@@ -112,6 +112,22 @@ describe('the secret of the tokens', () => {
     assert.ok(last.verify(token.text, ['production']));
   });
 
+  test('is kept by an instance that knows it, after another instance has encrypted it with a key that this one lacks', async () => {
+    const { keyValues } = createMemoryState();
+    const [older, newer] = [randomBytes(32), randomBytes(32)];
+    const first = createInstance(encryptKeyValues(keyValues, [older])).tokens;
+    await first.refresh();
+    const token = first.create('production');
+    assert.ok(token);
+    const second = createInstance(encryptKeyValues(keyValues, [newer, older])).tokens;
+    await second.refresh();
+
+    await first.refresh();
+    await second.refresh();
+    assert.ok(first.verify(token.text, ['production']));
+    assert.ok(second.verify(token.text, ['production']));
+  });
+
   test('is replaced if it cannot be decrypted any more', async () => {
     const { keyValues } = createMemoryState();
     await createInstance(encryptKeyValues(keyValues, [randomBytes(32)])).tokens.refresh();
