@@ -61,8 +61,9 @@ interface Watch extends PaymentOfTenant {
   isOutdated: boolean;
   /** Whether a poll waits for its permit, or for the bank. Checks continue. */
   isPolling: boolean;
-  /** Whether the bank has sent a notification since the last read began. */
-  isPushed: boolean;
+  /** How many notifications the bank has sent, and how many of them before the last read, here or on another instance. */
+  pushes: number;
+  readPushes: number;
   /** The last poll of this instance. Milliseconds since 1970. */
   polledAtMs: number;
   /** In a row. */
@@ -110,7 +111,7 @@ export function createPoller({
     const watch = watches.get(nameOf(event));
     if (!watch) return;
     const sinceLastMs = now() - watch.changedAtMs;
-    if (event.what === 'pushed') watch.isPushed = true;
+    if (event.what === 'pushed') watch.pushes += 1;
     if (event.what !== 'changed') void check(watch);
     else if (sinceLastMs < afterChangeMs) checkLater(watch, afterChangeMs - sinceLastMs);
     else onChanged(watch);
@@ -145,25 +146,30 @@ export function createPoller({
   /** Compares what the listeners know with the cached payment, and polls if that is due. @returns milliseconds until the next check */
   async function checkOnce(watch: Watch): Promise<number> {
     const { current } = reads;
+    const { pushes } = watch;
     const recorded = await current?.statuses.recorded(watch.paymentKey);
     if (!current || !recorded) return retryMs;
     if (recorded.hash !== undefined) notify(watch, ({ known }) => known.hash !== recorded.hash);
     if (watch.isPolling) return checkMs;
     const dueInMs = dueAtMs(current, watch, recorded) - now();
     if (dueInMs > 0) return Math.min(dueInMs, checkMs);
-    startPoll(current, watch, recorded);
+    startPoll(current, watch, recorded, pushes);
     return checkMs;
   }
 
-  /** Does not wait for its end: a message about the payment, or a new listener, is checked at once. */
-  function startPoll(current: PollPipeline, watch: Watch, recorded: RecordedStatus): void {
+  /**
+   * Does not wait for its end: a message about the payment, or a new listener, is checked at once.
+   *
+   * @param pushes the notifications before the payment was read
+   */
+  function startPoll(current: PollPipeline, watch: Watch, recorded: RecordedStatus, pushes: number): void {
     watch.isPolling = true;
     const end = (nextMs: number) => {
       watch.isPolling = false;
       if (watch.isChecking) watch.isOutdated = true;
       else checkLater(watch, nextMs);
     };
-    poll(current, watch, recorded).then(end, () => end(retryMs));
+    poll(current, watch, recorded, pushes).then(end, () => end(retryMs));
   }
 
   /** Milliseconds since 1970. */
@@ -176,7 +182,7 @@ export function createPoller({
       const requestedMs = Math.min(schedule.maxInterval, watch.retryAfterMs);
       return watch.polledAtMs + Math.max(requestedMs, retryIntervalMs(longestMs, watch.failures));
     }
-    if (recorded.hash === undefined || watch.isPushed) return 0;
+    if (recorded.hash === undefined || watch.pushes > watch.readPushes) return 0;
     const readAtMs = Math.max(storedAtMs, watch.polledAtMs);
     const intervalMs = intervalMsOf(schedule, watch, recorded, readAtMs);
     return intervalMs === undefined ? Number.POSITIVE_INFINITY : readAtMs + intervalMs;
@@ -197,13 +203,14 @@ export function createPoller({
     { schedule, statuses }: PollPipeline,
     watch: Watch,
     recorded: RecordedStatus,
+    pushes: number,
   ): Promise<number> {
     const listener = mostUrgent(watch);
     if (!listener) return checkMs;
     const { target } = listener;
     const lease = await takePollLease(keyValues, pollLeaseName(watch, recorded.generation));
     if (!lease) {
-      watch.isPushed = false; // each notification begins a generation: the holder of the lease reads after it
+      watch.readPushes = pushes; // each notification begins a generation: the holder of the lease reads after it
       return retryMs;
     }
     const duePoll = { environment: target.environment, tenantId: watch.tenantId, urgency: listener.urgency };
@@ -227,7 +234,7 @@ export function createPoller({
     const { hash, sinceMs } = recorded;
     const readAtMs = Math.max(recorded.readAtMs, watch.polledAtMs);
     const intervalMs = intervalMsOf(schedule, watch, recorded, readAtMs);
-    watch.isPushed = false;
+    watch.readPushes = watch.pushes;
     const result = await reads.read(target, watch.isInstant && intervalMs ? keptMsOf(intervalMs) : undefined);
     watch.polledAtMs = now();
     count(outcomeOf(result, hash));
@@ -339,7 +346,8 @@ const newWatch = ({ tenantId, paymentKey, operation }: PollTarget): Watch => ({
   isChecking: false,
   isOutdated: false,
   isPolling: false,
-  isPushed: false,
+  pushes: 0,
+  readPushes: 0,
   polledAtMs: 0,
   failures: 0,
   retryAfterMs: 0,

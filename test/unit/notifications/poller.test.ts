@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
+import { pollLeaseName } from '../../../src/notifications/poll-lease.ts';
 import type { PollTarget } from '../../../src/notifications/poll-target.ts';
 import { createPoller, type StatusListener } from '../../../src/notifications/poller.ts';
 import type { PollPipeline, PollResult, StatusReads } from '../../../src/notifications/status-reads.ts';
@@ -27,7 +28,15 @@ const shownAs = (code: string, finality: ShownStatus['finality'] = 'pending'): S
 /** Instances that share a state, in front of a bank; the cached payment is what the last poll has shown. */
 function startInstances(t: TestContext, count = 1, pendingTtlMs = second) {
   const time = simulateTime(t);
-  const { keyValues } = createMemoryState(time.now);
+  const { keyValues: stored } = createMemoryState(time.now);
+  const hooks = { beforeLease() {} };
+  const keyValues: typeof stored = {
+    ...stored,
+    writeIfAbsent(...parameters) {
+      hooks.beforeLease();
+      return stored.writeIfAbsent(...parameters);
+    },
+  };
   const bank = { shown: shownAs('ACTC'), fails: false, refused: '', stores: true, retryAfterMs: 0 };
   /** The polls get their permits when it resolves. */
   const budget = { permit: Promise.resolve(), givenBack: 0 };
@@ -109,6 +118,8 @@ function startInstances(t: TestContext, count = 1, pendingTtlMs = second) {
     budget,
     polls,
     events,
+    hooks,
+    keyValues,
     setRecorded(next: RecordedStatus | undefined) {
       recorded = next;
     },
@@ -230,6 +241,29 @@ describe('the poller of a payment', () => {
       listeners.flatMap(({ notices }) => notices),
       [],
     );
+  });
+
+  test('polls after a notification of the bank that arrives while another instance is found to read for an earlier one', async (t) => {
+    const { time, polls, events, hooks, keyValues, listen, setRecorded, recorded } = startInstances(t);
+    const before = recorded();
+    assert.ok(before);
+    const old = { ...before, sinceMs: time.now() - 1_000 * second, readAtMs: time.now() };
+    const payment = { tenantId: 'shop', paymentKey: 'status:payment' };
+    setRecorded(old); // the next poll is due in 100 seconds
+    listen(0, 'one');
+    await time.pass(second, 50);
+    await keyValues.writeIfAbsent(pollLeaseName(payment, '2'), 'another instance', 60 * second);
+    hooks.beforeLease = () => {
+      hooks.beforeLease = () => {};
+      setRecorded({ ...old, generation: '3' });
+      events.publish({ what: 'pushed', ...payment });
+    };
+
+    setRecorded({ ...old, generation: '2' });
+    events.publish({ what: 'pushed', ...payment });
+    await time.pass(3 * second, 50);
+
+    assert.equal(polls.length, 1);
   });
 
   test('polls again until a poll succeeds, after a notification of the bank that fails at that moment', async (t) => {
@@ -401,7 +435,15 @@ describe('the poller of a payment', () => {
 test('a poller whose lease cannot be taken tries again', async (t) => {
   const time = simulateTime(t);
   let attempts = 0;
-  const { keyValues } = createMemoryState(time.now);
+  const { keyValues: stored } = createMemoryState(time.now);
+  const hooks = { beforeLease() {} };
+  const keyValues: typeof stored = {
+    ...stored,
+    writeIfAbsent(...parameters) {
+      hooks.beforeLease();
+      return stored.writeIfAbsent(...parameters);
+    },
+  };
   const failing = {
     ...keyValues,
     writeIfAbsent: async () => {
