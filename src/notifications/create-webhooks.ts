@@ -218,14 +218,15 @@ export function createWebhooks({
 
   async function onPushed({ tenantId, paymentKey }: PaymentOfTenant): Promise<void> {
     if (!hasWebhooks(tenantId)) return;
-    let isDue = false;
+    let queue: string | undefined;
     await store.change(subscriptionKeyOf(tenantId, paymentKey), (current) => {
-      isDue = current !== undefined && !current.suspended && !isOver(current);
-      if (!current || !isDue) return undefined;
+      queue = undefined;
+      if (!current || current.suspended || isOver(current)) return undefined;
+      queue = queueNames.poll(current);
       const subscription = { ...current, pushes: (current.pushes ?? 0) + 1 };
-      return { subscription, due: [{ queue: queueNames.poll(current), inMs: 0 }] };
+      return { subscription, due: [{ queue, inMs: 0 }] };
     });
-    if (isDue) void polls.run();
+    if (queue !== undefined) void polls.run(queue);
   }
 
   const count = createCountSubscriptions({ schedules, tenants, environments: allEnvironments });

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { randomBytes } from 'node:crypto';
+import { describe, type TestContext, test } from 'node:test';
 import { resolveIdentities } from '../../../src/identities/resolve-identities.ts';
 import { createWebhooks } from '../../../src/notifications/create-webhooks.ts';
 import { type Subscription, serializeSubscription } from '../../../src/notifications/subscription.ts';
-import { queueNames } from '../../../src/notifications/subscription-store.ts';
+import { queueNames, subscriptionKeyOf } from '../../../src/notifications/subscription-store.ts';
+import type { WebhookConfig } from '../../../src/notifications/webhook-config.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { until } from '../../kit/within.ts';
@@ -47,6 +49,48 @@ const subscription: Subscription = {
   sequence: 0,
 };
 
+/** Webhooks of this configuration. `taken`: the queues that were searched for due records. */
+function startWebhooks(t: TestContext, clients: WebhookConfig['clients'] = new Map()) {
+  const { schedules, keyValues } = createMemoryState();
+  const taken: string[] = [];
+  const webhooks = createWebhooks({
+    schedules: {
+      ...schedules,
+      take(queue, ...limits) {
+        taken.push(queue);
+        return schedules.take(queue, ...limits);
+      },
+    },
+    events: { publish() {}, subscribe: () => () => {} },
+    reads: {
+      current: undefined,
+      read: async () => ({ kind: 'failed' }),
+      readJson: async () => ({ kind: 'failed' }),
+    },
+    keyValues,
+    budget: { take: async () => true, giveBack() {}, overdue: () => [] },
+    paymentKeyOf: (environmentId, paymentId) => `${environmentId} ${paymentId}`,
+    log() {},
+    now: () => performance.now(),
+    metrics: createMetrics(),
+  });
+  t.after(() => webhooks.stop());
+  webhooks.current = {
+    clients,
+    tenants: ['present'],
+    identities: () => identities,
+    post: async () => ({ kind: 'delivered' }),
+    schedule: { pendingTtl: 1_000, settledTtl: 1_000, maxInterval: 1_000 },
+    retryForMs: 1_000,
+    keepForMs: 1_000,
+    maxSubscriptions: 1,
+    statusUrlOf: () => 'https://gateway.example/status',
+    statusReadOf: () => undefined,
+    authorisationReadOf: () => undefined,
+  };
+  return { webhooks, schedules, taken };
+}
+
 describe('the webhooks of a gateway', () => {
   for (const [what, owner] of [
     ['of a tenant that was removed', { tenant: 'tenant-2' }],
@@ -54,36 +98,7 @@ describe('the webhooks of a gateway', () => {
     ['in an environment that was merged into another one', { environment: 'sandbox@2' }],
   ] as const)
     test(`end a subscription ${what} when its time is over, and list it until then`, async (t) => {
-      const { schedules, keyValues } = createMemoryState();
-      const webhooks = createWebhooks({
-        schedules,
-        events: { publish() {}, subscribe: () => () => {} },
-        reads: {
-          current: undefined,
-          read: async () => ({ kind: 'failed' }),
-          readJson: async () => ({ kind: 'failed' }),
-        },
-        keyValues,
-        budget: { take: async () => true, giveBack() {}, overdue: () => [] },
-        paymentKeyOf: (environmentId, paymentId) => `${environmentId} ${paymentId}`,
-        log() {},
-        now: () => performance.now(),
-        metrics: createMetrics(),
-      });
-      t.after(() => webhooks.stop());
-      webhooks.current = {
-        clients: new Map(),
-        tenants: ['present'],
-        identities: () => identities,
-        post: async () => ({ kind: 'delivered' }),
-        schedule: { pendingTtl: 1_000, settledTtl: 1_000, maxInterval: 1_000 },
-        retryForMs: 1_000,
-        keepForMs: 1_000,
-        maxSubscriptions: 1,
-        statusUrlOf: () => 'https://gateway.example/status',
-        statusReadOf: () => undefined,
-        authorisationReadOf: () => undefined,
-      };
+      const { webhooks, schedules } = startWebhooks(t);
       const stored = { ...subscription, ...owner };
       const due = [{ queue: queueNames.poll(stored), inMs: 0 }];
       await schedules.write('key', 0, serializeSubscription(stored), due);
@@ -92,4 +107,26 @@ describe('the webhooks of a gateway', () => {
       webhooks.run();
       await until(5_000, 'it has ended', async () => !(await schedules.read('key')));
     });
+
+  test('search only the queue of the payment after a notification of the bank', async (t) => {
+    const client = {
+      name: 'client',
+      tenant: 'present',
+      environments: ['sandbox'],
+      urls: [subscription.url],
+      secrets: [randomBytes(32)],
+    } as const;
+    const clients = new Map([[client.name, client]]);
+    const { webhooks, schedules, taken } = startWebhooks(t, clients);
+    const stored = { ...subscription, until: Date.now() + 3_600_000 };
+    const payment = { tenantId: 'tenant-1', paymentKey: 'sandbox payment' };
+    const due = [{ queue: queueNames.poll(stored), inMs: 3_600_000 }];
+    const key = subscriptionKeyOf(payment.tenantId, payment.paymentKey);
+    await schedules.write(key, 0, serializeSubscription(stored), due);
+
+    await webhooks.onPushed(payment);
+
+    await until(5_000, 'it is searched', () => taken.length > 0);
+    assert.deepEqual(new Set(taken), new Set([queueNames.poll(stored)]));
+  });
 });
