@@ -3,7 +3,7 @@
 import type { Config } from './config/schema.ts';
 import { type ListenerCertificate, readListenerTls, watchListenerTls } from './http/listener-tls.ts';
 import { openConfiguredServer } from './http/open-configured-server.ts';
-import { receivingEnvironments } from './notifications/bank-notifications.ts';
+import { receivingEnvironmentIds } from './notifications/bank-notifications.ts';
 import { createPushListener } from './push-listener.ts';
 import type { RequestHandlers } from './request-handler.ts';
 import type { Services } from './services.ts';
@@ -30,8 +30,7 @@ export function createPushServer(
   function verify(token: string) {
     const known = identities();
     if (!known || services.stateHeartbeat.problem() !== undefined) return 'unavailable';
-    const ids = receivingEnvironments(currentConfig.value).map(known.environmentIdOf);
-    return pushes.tokens.verify(token, ids);
+    return pushes.tokens.verify(token, receivingEnvironmentIds(currentConfig.value, known));
   }
 
   const { server, drain, close } = createPushListener(

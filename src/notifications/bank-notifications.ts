@@ -1,6 +1,7 @@
 /** Which environments send notifications to the gateway, by the configuration in effect. */
 
 import type { Config } from '../config/schema.ts';
+import type { Identities } from '../request/identities.ts';
 import type { BankNotifications } from './request-pushes.ts';
 
 type RelevantConfig = Pick<Config, 'environments' | 'notifications'>;
@@ -24,4 +25,14 @@ export function bankNotificationsIn(config: RelevantConfig): (environment: strin
 export function receivingEnvironments(config: RelevantConfig): readonly string[] {
   const modeOf = bankNotificationsIn(config);
   return config.environments.all.map(({ name }) => name).filter((name) => modeOf(name) === 'receive');
+}
+
+/** The identities that tokens of these environments contain: also those of environments that were merged into one of them. */
+export function receivingEnvironmentIds(
+  config: RelevantConfig,
+  { environmentIds, environmentIdOf, environmentWith }: Identities,
+): readonly string[] {
+  const names = receivingEnvironments(config);
+  const merged = environmentIds.filter((id) => names.includes(environmentWith(id) ?? ''));
+  return [...new Set([...names.map(environmentIdOf), ...merged])];
 }
