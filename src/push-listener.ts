@@ -32,8 +32,8 @@ const maxBodyBytes = 64 * 1024;
 const maxBodyMemoryBytes = 4 * 1024 * 1024;
 /** A bank needs few connections; those of strangers must not use up the memory and the file descriptors of the payments. */
 const maxConnections = 256;
-/** A notification is small. Milliseconds. */
-const timeouts = { headersTimeout: 5_000, requestTimeout: 10_000, keepAliveTimeout: 15_000 };
+/** A notification is small. An idle connection is kept as long as those of TPPs: proxies reuse one for about a minute. Milliseconds. */
+const timeouts = { headersTimeout: 5_000, requestTimeout: 10_000 };
 
 /** @param tls makes the listener speak TLS @returns a listener that is not open yet */
 export function createPushListener(dependencies: PushListenerDependencies, tls?: TlsOptions): Listener {
