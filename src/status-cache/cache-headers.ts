@@ -2,7 +2,7 @@
 
 import type { PisResponse } from '../request/messages.ts';
 import type { CacheVerdict } from '../request/request-events.ts';
-import type { CachedResponse } from './cached-payment.ts';
+import { type CachedResponse, isExpired } from './cached-payment.ts';
 
 export interface CacheResult {
   readonly verdict: CacheVerdict;
@@ -25,7 +25,8 @@ export function withCacheHeaders(
 ): PisResponse {
   const ageMs = cached ? Math.max(0, nowMs - cached.fetchedAtMs) : 0;
   const headers = response.headers.slice();
-  headers.push(['Cache-Status', `penstock; ${cacheStatusValue(verdict, cached ? cached.ttlMs - ageMs : 0)}`]);
+  const ttlMs = cached && !isExpired(cached) ? cached.ttlMs : 0;
+  headers.push(['Cache-Status', `penstock; ${cacheStatusValue(verdict, ttlMs - ageMs)}`]);
   if (cached) headers.push(['Age', String(Math.floor(ageMs / 1_000))]);
   return { ...response, headers, servedFrom: sources[verdict] };
 }

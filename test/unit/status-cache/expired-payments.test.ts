@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { headerValue } from '../../../src/pis/headers.ts';
 import { GatewayError } from '../../../src/request/errors.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import { paymentKeyOf } from '../../../src/status-cache/cache-key.ts';
@@ -68,7 +69,9 @@ describe('a cached status that a notification has expired', () => {
     await here.send(statusRead());
     await here.statuses.expire(paymentKey);
     failure.isFailing = true;
-    assert.equal((await here.send(statusRead())).servedFrom, 'stale-cache');
+    const { servedFrom, headers } = await here.send(statusRead());
+    assert.equal(servedFrom, 'stale-cache');
+    assert.match(headerValue(headers, 'cache-status') ?? '', /^penstock; hit; fwd=stale; ttl=-?\d{1,3}$/);
   });
 
   test('may be unknown: then the next read asks the bank', async () => {
