@@ -133,7 +133,7 @@ export async function measureLosses(
   const untilMs = performance.now() + patienceMinutes * 60_000;
   while (missing().length > 0 && performance.now() < untilMs) await setTimeout(1_000);
   const completeAtMs = performance.now();
-  const left = await untilEnded(gateways[0], initiated);
+  const left = await untilEnded(gateways[0], redis, initiated);
   logs.push(...gateways.map(({ command }) => command.stdout() + command.stderr()));
   const { arrivals, connections } = endpoints;
   reportSlow(subscribed, arrivals, startedAtMs);
@@ -142,7 +142,7 @@ export async function measureLosses(
     ...(subscribed.length < subscriptions ? [`only ${subscribed.length} subscriptions were made`] : []),
     ...(connections.forbidden > 0 ? [`${connections.forbidden} connections to forbidden addresses`] : []),
     ...(bank.repeats() > 0 ? [`${bank.repeats()} payments were initiated twice`] : []),
-    ...left.map((one) => `a subscription has not ended: ${one}`),
+    ...left,
     ...tokensIn(redis, logs),
   ];
   return {
@@ -246,24 +246,33 @@ function overlapsIn(arrivals: readonly Arrival[]): number {
   ).length;
 }
 
-/** Waits until only the subscriptions of endpoints that never accept are left. @returns the others */
+/** Waits until only the subscriptions of endpoints that never accept are left, each in a queue. @returns the faults otherwise */
 async function untilEnded(
   gateway: GatewayProcess | undefined,
+  redis: RedisServer,
   initiated: readonly Initiated[],
 ): Promise<readonly string[]> {
   if (!gateway) return [];
   const byNumber = new Map(initiated.map((one) => [String(one.number), one]));
-  const left = async () => {
+  const faults = async () => {
     const { text } = await callAdminApi(gateway, 'GET', '/api/notifications');
     const listed: { url: string; state: string; why?: string }[] = JSON.parse(text); // of our own gateway
-    return listed.flatMap(({ url, ...shown }) => {
+    const left = listed.flatMap(({ url, ...shown }) => {
       const one = byNumber.get(/\/(\d+)$/.exec(url)?.[1] ?? '');
       const isExpected = one?.kind.name === 'private' || one?.kind.name === 'untrusted';
-      return isExpected ? [] : `${url}, ${one?.outcome}, ${JSON.stringify(shown)}`;
+      return isExpected
+        ? []
+        : `a subscription has not ended: ${url}, ${one?.outcome}, ${JSON.stringify(shown)}`;
     });
+    const records = await redis.command('KEYS', '*:record:*');
+    const count = Array.isArray(records) ? records.length : Number.NaN;
+    const isListed = count === listed.length; // the list is read from the queues
+    return isListed
+      ? left
+      : [...left, `${count} subscriptions are stored, ${listed.length} of them are in a queue`];
   };
-  for (let tries = 0; tries < 60 && (await left()).length > 0; tries++) await setTimeout(500);
-  return left();
+  for (let tries = 0; tries < 60 && (await faults()).length > 0; tries++) await setTimeout(500);
+  return faults();
 }
 
 /** Whether a token can be read in the files of Redis or in a log. */
