@@ -1,8 +1,9 @@
 /** The header fields of the Resource Status Notification Service (1.3.11), in requests and responses. */
 
-import { type HeaderFields, headerValues, lowerCase, withoutFields } from '../pis/headers.ts';
+import { type HeaderFields, withoutFields } from '../pis/headers.ts';
 import type { PisResponse } from '../request/messages.ts';
 import { type NotificationContent, serializeContent } from './notification-content.ts';
+import { isCovered } from './tpp-signature.ts';
 
 const requestFields: ReadonlySet<string> = new Set([
   'tpp-notification-uri',
@@ -17,13 +18,8 @@ const responseFields: ReadonlySet<string> = new Set([
 export const withoutPreferences = (headers: HeaderFields): HeaderFields =>
   withoutFields(headers, requestFields);
 
-/** Whether the TPP's own signature covers one of the fields of the request (draft-cavage-http-signatures, `headers`). */
-export function isSignedByTpp(headers: HeaderFields): boolean {
-  return headerValues(headers, 'signature').some((signature) => {
-    const [, covered = ''] = /(?:^|[\s,])headers\s*=\s*"([^"]*)"/i.exec(signature) ?? [];
-    return covered.split(/\s+/).some((name) => requestFields.has(lowerCase(name)));
-  });
-}
+/** Whether the TPP's own signature covers one of the fields about notifications: then they must pass unchanged. */
+export const arePreferencesSigned = (headers: HeaderFields): boolean => isCovered(headers, requestFields);
 
 /** The response without the bank's answer about notifications. */
 export const withoutSupport = (response: PisResponse): PisResponse => ({
@@ -31,7 +27,7 @@ export const withoutSupport = (response: PisResponse): PisResponse => ({
   headers: withoutFields(response.headers, responseFields),
 });
 
-/** The response with the gateway's answer in place of the bank's. @param content what is sent; `undefined` if nothing is */
+/** The response with the gateway's answer in place of the bank's. @param content of the subscription; `undefined` if there is none */
 export function withSupport(response: PisResponse, content: NotificationContent | undefined): PisResponse {
   const headers = withoutFields(response.headers, responseFields);
   const fields: HeaderFields = content

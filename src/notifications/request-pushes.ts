@@ -1,6 +1,6 @@
 /**
- * The stage of writes that decides what the bank is told about notifications (`environments.NAME.bankNotifications`): the wishes of
- * the TPP, nothing, or where to notify the gateway.
+ * The stage of writes that decides which header fields about notifications the bank gets (`environments.NAME.bankNotifications`): those
+ * of the TPP, none, or those with which the bank notifies the gateway.
  */
 
 import { type HeaderFields, headerValue } from '../pis/headers.ts';
@@ -9,7 +9,12 @@ import type { PisResponse, RoutedRequest } from '../request/messages.ts';
 import { paymentIdOf } from '../request/payment-id.ts';
 import type { Handler, Stage } from '../request/stage.ts';
 import type { PaymentOfTenant } from '../request/statuses.ts';
-import { isSignedByTpp, withoutPreferences, withoutSupport, withSupport } from './notification-fields.ts';
+import {
+  arePreferencesSigned,
+  withoutPreferences,
+  withoutSupport,
+  withSupport,
+} from './notification-fields.ts';
 import type { PushTokens } from './push-tokens.ts';
 
 export interface RequestPushesDependencies {
@@ -34,7 +39,7 @@ export function requestPushes(dependencies: RequestPushesDependencies): Stage<Ro
   const { modeOf } = dependencies;
   return (request, next) => {
     const mode = modeOf(request.environment.name);
-    if (mode === 'forward' || isSignedByTpp(request.headers)) return next(request);
+    if (mode === 'forward' || arePreferencesSigned(request.headers)) return next(request);
     const isAskedFor = headerValue(request.headers, 'tpp-notification-uri') !== undefined;
     request.headers = withoutPreferences(request.headers);
     const response = mode === 'receive' ? askForPushes(dependencies, request, next) : next(request);
@@ -42,10 +47,10 @@ export function requestPushes(dependencies: RequestPushesDependencies): Stage<Ro
   };
 }
 
-/** The gateway sends none to this TPP: the stage that subscribes has removed the fields of all others. */
+/** For a TPP that gets no webhooks: `subscribe` has already removed the fields of requests that it answers itself. */
 const withoutNotifications = (response: PisResponse) => withSupport(response, undefined);
 
-/** Also for a TPP that has asked for nothing: it may wait for the status. */
+/** Asks the bank even if the TPP has not asked for notifications: a read may wait for the status. */
 function askForPushes(
   dependencies: RequestPushesDependencies,
   request: RoutedRequest,
@@ -62,7 +67,7 @@ function askForPushes(
   request.headers = [...request.headers, ...added];
   return next(request).then((response) => {
     if (response.status < 300 && response.servedFrom === 'bank' && !isDeclined(response))
-      void recordPayment(dependencies, request, response, token.id);
+      void recordPayment(dependencies, request, response, token.id); // the TPP does not wait for it
     return response;
   });
 }
@@ -70,7 +75,6 @@ function askForPushes(
 const isDeclined = ({ headers }: PisResponse) =>
   headerValue(headers, 'aspsp-notification-support')?.toLowerCase() === 'false';
 
-/** Not awaited: the TPP does not wait for it. */
 async function recordPayment(
   { record, paymentKeyOf }: RequestPushesDependencies,
   request: RoutedRequest,

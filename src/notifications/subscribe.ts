@@ -1,6 +1,6 @@
 /**
  * The stage of writes that subscribes to the status of a payment (Resource Status Notification Service, 1.3.11). The subscription is
- * stored before the response says so.
+ * stored before the TPP gets the response.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -24,7 +24,7 @@ import {
   parseContentPreferred,
   paymentContentOf,
 } from './notification-content.ts';
-import { isSignedByTpp, withoutPreferences, withSupport } from './notification-fields.ts';
+import { arePreferencesSigned, withoutPreferences, withSupport } from './notification-fields.ts';
 import { isAllowedUrl, parseNotificationUrl } from './notification-url.ts';
 import { isOver, type Subscription } from './subscription.ts';
 import { queueNames, type SubscriptionStore, subscriptionKeyOf } from './subscription-store.ts';
@@ -43,7 +43,7 @@ export interface SubscribeDependencies {
   readonly canPoll: (request: RoutedRequest, paymentId: string) => boolean;
   /** Whether the gateway can read authorisations of this type. */
   readonly canReadAuthorisations: (request: RoutedRequest, paymentId: string, type: string) => boolean;
-  /** Whether the tenant has `notifications.maxSubscriptions`, so that no other payment can be subscribed. */
+  /** Whether the tenant has reached `notifications.maxSubscriptions`: then no other payment can be subscribed. */
   readonly isFull: (tenantId: string) => Promise<boolean>;
   /** When the subscription is read next; `undefined` if nothing is to be read. Milliseconds. */
   readonly firstReadMs: (subscription: Subscription) => number | undefined;
@@ -58,7 +58,8 @@ export function subscribe(dependencies: SubscribeDependencies): Stage<RoutedRequ
     const allowed = urlsOf(request.client.name);
     if (!allowed) return next(request);
     const uris = headerValues(request.headers, 'tpp-notification-uri');
-    if (uris.length === 0 || isSignedByTpp(request.headers)) return observe(dependencies, request, next);
+    if (uris.length === 0 || arePreferencesSigned(request.headers))
+      return observe(dependencies, request, next);
     const [uri = ''] = uris;
     const url = uris.length === 1 ? parseNotificationUrl(uri) : undefined;
     const content = parseContentPreferred(
@@ -77,7 +78,7 @@ export function subscribe(dependencies: SubscribeDependencies): Stage<RoutedRequ
   };
 }
 
-/** A request without a subscription of its own: its payment may have one, which must include an authorisation that starts now. */
+/** For a request that does not subscribe: if its payment has a subscription, adds the authorisation that this request starts. */
 function observe(
   dependencies: SubscribeDependencies,
   request: RoutedRequest,
@@ -110,9 +111,9 @@ async function trySubscribe(
 }
 
 /**
- * Stores a subscription. It replaces an earlier one of the same payment, and continues its numbers.
+ * Stores a subscription. It replaces an earlier one of the same payment, and continues its sequence numbers.
  *
- * @returns what is sent; `undefined` if it is not stored
+ * @returns the content that the gateway sends; `undefined` if the subscription is not stored
  */
 async function subscribeTo(
   dependencies: SubscribeDependencies,
@@ -172,12 +173,12 @@ async function subscribeTo(
 }
 
 /**
- * Where the numbers of a subscription begin that is not made with its payment: an earlier one of this payment may have ended, and
- * receivers ignore lower numbers. Seconds.
+ * The first sequence number of a subscription that does not begin with the initiation: the payment may have had another subscription,
+ * and receivers ignore lower numbers. The time in seconds is higher than each number before.
  */
 const laterSequence = (nowMs: number) => Math.floor(nowMs / 1_000);
 
-/** The fields of a poll that are stored with a subscription. A longer access token is not stored, so that a tenant cannot fill the state. */
+/** The maximum size of the header fields that a subscription stores, so that a tenant cannot fill the shared state with long tokens. */
 const maxHeaderBytes = 8 * 1_024;
 
 const sizeOf = (headers: HeaderFields) =>
@@ -208,7 +209,7 @@ function logUnsubscribed(
   else log('warn', unsubscribed, { requestId, client, why: message });
 }
 
-/** What of the preferred content the gateway can read; `undefined` if that is nothing. */
+/** The part of the preferred content that the gateway can read; `undefined` if it can read nothing of it. */
 function readableContent(
   { canReadAuthorisations }: SubscribeDependencies,
   request: RoutedRequest,
@@ -267,7 +268,7 @@ function withAuthorisation(
   return { ...subscription, ...added, authorisedAt: nowMs };
 }
 
-/** A message that the former endpoint has not accepted is due at the new one. A dead letter stays dead. */
+/** Makes an undelivered message due at the new endpoint. A dead letter remains one. */
 const movedDelivery = (current: Subscription) => [
   { queue: queueNames.endpoint(current), inMs: undefined },
   ...(current.message && current.message.deadSince === undefined
@@ -275,7 +276,7 @@ const movedDelivery = (current: Subscription) => [
     : []),
 ];
 
-/** The status in the response to an initiation: the TPP knows it, so that no message is sent for it. */
+/** The status in the response to an initiation. The TPP already knows it, so no message about it is needed. */
 function firstStatus(
   { createsPayment, paymentService }: RoutedRequest['operation'],
   { json }: PisResponse,

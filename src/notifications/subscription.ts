@@ -1,4 +1,4 @@
-/** A subscription of a payment's status: what is stored of it, and how statuses and attempts to deliver change it. */
+/** A subscription to the status of a payment: its stored form, and how reads of the status and delivery attempts change it. */
 
 import { z } from 'zod';
 import type { Finality } from '../pis/transaction-status.ts';
@@ -34,7 +34,7 @@ const subscriptionShape = z.object({
   url: z.string(),
   content: z.enum(notificationContents),
   since: z.number(),
-  /** When it ends, whatever the status. */
+  /** When the subscription ends, even if the status is not final. */
   until: z.number(),
   /** The fields with which the status is read, the credentials of the TPP among them. */
   headers: z.array(z.tuple([z.string(), z.string()]).readonly()).readonly(),
@@ -45,7 +45,7 @@ const subscriptionShape = z.object({
     .object({ hash: z.string(), code: z.string().optional(), finality, since: z.number() })
     .readonly()
     .optional(),
-  /** Those that run, or whose last status is not reported yet. Only for `SCA`. */
+  /** Those that have not ended, or whose last status is not reported yet. Only for `SCA`. */
   authorisations: z.array(authorisationShape).readonly().optional(),
   /** When the last authorisation was started. */
   authorisedAt: z.number().optional(),
@@ -53,7 +53,7 @@ const subscriptionShape = z.object({
   failedReads: z.number().optional(),
   /** How many notifications of the bank have made a read due: one that arrives during a read causes another one. */
   pushes: z.number().optional(),
-  /** Set while the bank refuses the credentials: the status is not read until the TPP reads it with others. */
+  /** Set while the bank refuses the credentials: the gateway does not read the status until the TPP has read it itself. */
   suspended: z.literal(true).optional(),
   /** The newest message, until it is delivered. */
   message: z
@@ -94,7 +94,7 @@ export const serializeSubscription = (subscription: Subscription): string => JSO
 export const parseSubscription = (text: string): Subscription | undefined =>
   parseStored(subscriptionShape, text);
 
-/** What the reads of one turn have shown; `undefined`: nothing was read, or nothing new. */
+/** The results of the reads of one turn; `undefined` if nothing was read, or nothing has changed. */
 export interface SubscriptionReads {
   readonly status?: ReadStatus | undefined;
   readonly authorisations?: readonly AuthorisationRead[] | undefined;
@@ -104,21 +104,21 @@ export interface NewMessage {
   /** A new UUID. */
   readonly messageId: string;
   readonly nowMs: number;
-  /** How long a settled status must have lasted to be the last one for `LAST`. */
+  /** How long a settled status must not have changed to be the last one for `LAST`. Milliseconds. */
   readonly lastAfterMs?: number;
 }
 
 /**
- * How long a settled status must last to be the last one for `LAST`, if it is read until then: instant payments are credited within seconds, and
- * many banks never report more than the settlement. Milliseconds.
+ * After a settled status has not changed for this time, `LAST` takes it for the last one: instant payments are credited within seconds,
+ * and many banks report nothing after the settlement. Milliseconds.
  */
 export const settledForMs = 10 * 60_000;
 
-/** Whether nothing follows: the status is final, or the last message is stored. */
+/** Whether nothing is read any more: the status is final, or the last message is stored. */
 export const isOver = ({ status, message }: Pick<Subscription, 'status' | 'message'>): boolean =>
   status?.finality === 'final' || message?.final === true;
 
-/** The authorisations to read: until each has ended, and only if the TPP is notified of them. */
+/** The authorisations to read: those that have not ended, if the TPP has asked for `SCA`. */
 export const runningAuthorisations = ({ content, authorisations = [] }: Subscription) =>
   includesSca(content) ? authorisations.filter(isRunning) : [];
 
@@ -127,8 +127,8 @@ export const hasUnreported = ({ content, authorisations = [] }: Subscription): b
   includesSca(content) && authorisations.some(isUnreported);
 
 /**
- * Records what was read. There is one message at a time: a later one replaces one that is not delivered yet, and contains its
- * authorisation. The status of another authorisation waits until that is delivered.
+ * Records what was read, and creates a message if something has changed. There is one message at a time: a later one replaces an
+ * undelivered one, and is about the same authorisation. A change of another authorisation is reported after its delivery.
  *
  * @returns the same object if nothing changes
  */
@@ -173,10 +173,10 @@ const storedStatus = ({ hash, code, finality }: ReadStatus, nowMs: number): Subs
 });
 
 /**
- * Whether a message is sent for the status, and whether it is the last one.
+ * Whether to send a message about the status, and whether it is the last one.
  *
- * @param knownCode     of the status before
- * @param settledBefore when a settled status must have begun to be the last one. Milliseconds since 1970
+ * @param knownCode     the code of the previous status
+ * @param settledBefore a settled status is the last one if it is known since this time or longer. Milliseconds since 1970
  */
 function newsOfStatus(
   { content, status }: Subscription,
@@ -197,7 +197,7 @@ function newsOfStatus(
   }
 }
 
-/** The authorisation of the next message: the one of an undelivered message, as long as there is one. */
+/** The authorisation of the next message. While a message about an authorisation is undelivered, the next one is about the same. */
 function newsOfAuthorisations(
   { content, authorisations = [], message }: Subscription,
   hasStatusNews: boolean,
@@ -218,7 +218,7 @@ const withReported = (
     .map((one) => (one.id === id && one.scaStatus === scaStatus ? { ...one, reported: scaStatus } : one))
     .filter(isStored);
 
-/** What follows from an attempt to deliver a message. */
+/** The subscription after an attempt to deliver its message. */
 export interface AttemptOutcome {
   /** `undefined` if the subscription has ended. */
   readonly subscription: Subscription | undefined;
@@ -227,7 +227,7 @@ export interface AttemptOutcome {
 }
 
 /**
- * Records an attempt. Has no effect on a newer message, which is due at once.
+ * Records the result of an attempt. If the message was replaced during the attempt, the newer one stays unchanged and is due at once.
  *
  * @param retryForMs `notifications.retryFor`
  */
@@ -265,7 +265,7 @@ export interface AttemptTimes {
   readonly random?: (() => number) | undefined;
 }
 
-/** A dead letter that an operator sends again: under the same id. */
+/** Makes a dead letter an undelivered message again, with the same id. */
 export function withResend(subscription: Subscription, nowMs: number): Subscription {
   const { message } = subscription;
   if (message?.deadSince === undefined) return subscription;
