@@ -1,4 +1,4 @@
-/** The authorisations of a subscribed payment: how the gateway learns of them, and what their reads change. */
+/** The authorisations of a subscribed payment: how the gateway finds them in responses, and how reads of them change what is stored. */
 
 import { z } from 'zod';
 import { isPaymentId, type Operation } from '../pis/operations.ts';
@@ -11,7 +11,7 @@ export const authorisationShape = z
   .object({
     /** The path segment, such as `cancellation-authorisations`. */
     type: z.string(),
-    /** `undefined` if the bank has started it without naming it: then the list of authorisations is read. */
+    /** `undefined` if the bank has started it without stating its id: then the gateway reads the list of authorisations. */
     id: z.string().optional(),
     /** The last `scaStatus` that was read. */
     scaStatus: z.string().optional(),
@@ -24,15 +24,15 @@ export const authorisationShape = z
 
 export type Authorisation = z.output<typeof authorisationShape>;
 
-/** An authorisation that a response says has been started. */
+/** An authorisation that a request has started, as far as the response describes it. */
 export type StartedAuthorisation = Pick<Authorisation, 'type' | 'id' | 'scaStatus'>;
 
-/** More authorisations of a payment are not reported: the oldest ones are dropped. */
+/** The maximum number of authorisations stored for a payment. Beyond it, the oldest ones are dropped and not reported. */
 const maxAuthorisations = 8;
 
 /**
- * The authorisation that a successful write has started: the one that it asked for or, after an initiation or a cancellation, the one
- * that the bank has started by itself (implicit start).
+ * The authorisation that a successful write has started: explicitly, or by an initiation or a cancellation after which the bank starts
+ * one itself (implicit start).
  */
 export async function startedAuthorisationIn(
   operation: Operation,
@@ -54,7 +54,7 @@ export function authorisationTypeOf({ name, path }: Pick<Operation, 'name' | 'pa
   return name === 'cancelPayment' ? 'cancellation-authorisations' : 'authorisations';
 }
 
-/** An authorisation that the TPP must start itself has links named `startAuthorisation...`, and no status. */
+/** If the TPP has to start the authorisation itself, the response has links named `startAuthorisation...`, and no `scaStatus`. */
 function isStartedImplicitly(scaStatus: string | undefined, links: JsonObject | undefined): boolean {
   if (scaStatus !== undefined || links?.scaStatus !== undefined) return true;
   const names = Object.keys(links ?? {});
@@ -64,7 +64,7 @@ function isStartedImplicitly(scaStatus: string | undefined, links: JsonObject | 
   );
 }
 
-/** The id at the end of a link to this payment. Links of real banks are often wrong: with any other link, the list is read. */
+/** The id at the end of a link to this payment. Other links are not used, because links of real banks are often wrong. */
 function idInLink(
   href: unknown,
   type: string,
@@ -109,11 +109,11 @@ async function jsonOf(response: PisResponse): Promise<unknown> {
 export const isRunning = ({ scaStatus }: Authorisation): boolean =>
   scaStatus === undefined || !endsAuthorisation(scaStatus);
 
-/** Whether it has a status that the TPP does not know. */
+/** Whether the TPP does not know its last status. */
 export const isUnreported = ({ id, scaStatus, reported }: Authorisation): boolean =>
   id !== undefined && scaStatus !== undefined && scaStatus !== reported;
 
-/** @param nowMs milliseconds since 1970 */
+/** Adds an authorisation that was started. @param nowMs milliseconds since 1970 */
 export function withStarted(
   authorisations: readonly Authorisation[],
   { type, id, scaStatus }: StartedAuthorisation,
@@ -134,11 +134,11 @@ export interface AuthorisationRead extends Pick<Authorisation, 'type' | 'id'> {
   readonly result:
     | { readonly kind: 'status'; readonly scaStatus: string }
     | { readonly kind: 'listed'; readonly ids: readonly string[] }
-    /** The bank does not know it, or does not show it. */
+    /** The bank does not know the authorisation, or refuses to show it. */
     | { readonly kind: 'gone' };
 }
 
-/** @param nowMs milliseconds since 1970 */
+/** Applies the results of reads. @param nowMs milliseconds since 1970 */
 export function withAuthorisationReads(
   authorisations: readonly Authorisation[],
   reads: readonly AuthorisationRead[],
@@ -178,6 +178,6 @@ function withAuthorisationRead(
   }
 }
 
-/** Not if the TPP knows its last status. */
+/** An authorisation is stored until it has ended and the TPP knows its last status. */
 export const isStored = (authorisation: Authorisation): boolean =>
   isRunning(authorisation) || isUnreported(authorisation);

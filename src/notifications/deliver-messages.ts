@@ -44,14 +44,14 @@ export interface DeliveryDependencies {
   readonly onBug: (thrown: unknown) => void;
 }
 
-/** Attempts of one instance at the same time, and of one tenant. */
+/** Attempts that one instance makes at the same time, and those of one tenant. */
 const maxRecords = 128;
 const maxPerQueue = 64;
-/** How many failed messages become due with each success of one of them: more and more, as long as their endpoint works. */
+/** How many failed messages of an endpoint become due with each success, so that their rate grows while the endpoint works. */
 const promotedPerSuccess = 2;
-/** Between two searches for failed messages of an endpoint that has accepted a new one. Milliseconds. */
+/** The minimum time between two searches for failed messages after an endpoint has accepted a new message. Milliseconds. */
 const promoteEveryMs = 5_000;
-/** Between two attempts to record a result while the shared state is unavailable. Milliseconds. */
+/** The time between two attempts to record a result while the shared state is unavailable. Milliseconds. */
 const recordAgainMs = 1_000;
 
 export function createDeliveries(dependencies: DeliveryDependencies): QueueWorker {
@@ -100,7 +100,10 @@ export function createDeliveries(dependencies: DeliveryDependencies): QueueWorke
     }
   }
 
-  /** With each success of a failed message, and now and then with that of a new one, which may be the only one for hours. */
+  /**
+   * After each delivery of a message that had failed, and every few seconds after that of a new one: otherwise, failed messages whose
+   * next attempt is due in hours would wait although the endpoint works.
+   */
   function isPromotionDue(endpoint: string, { failedAttempts }: Message): boolean {
     const nowMs = performance.now();
     const lastMs = promotions.get(endpoint) ?? Number.NEGATIVE_INFINITY;
@@ -163,7 +166,7 @@ export function createDeliveries(dependencies: DeliveryDependencies): QueueWorke
     const inQueue = (inMs: number | undefined): DueChange => ({ queue, inMs, lease: lease() });
     if (!current) return { subscription: undefined, due: [inQueue(undefined)] };
     const { retryForMs, keepForMs } = settings();
-    // After another request of the TPP, only an acceptance counts: the message is due at the endpoint that it names now.
+    // If the TPP has subscribed again during the attempt, only a delivery counts; otherwise the message is due at the new endpoint.
     const isCurrent =
       current.id === attempted.id && (current.since === attempted.since || result.kind === 'delivered');
     const { subscription, retryInMs } = isCurrent

@@ -1,4 +1,4 @@
-/** Reads the statuses of subscribed payments and their authorisations when they are due, and makes messages of the changes. */
+/** Reads the statuses of subscribed payments and their authorisations when they are due, and creates messages about changes. */
 
 import { randomUUID } from 'node:crypto';
 import type { DueChange, Schedules } from '../state/schedules.ts';
@@ -27,34 +27,34 @@ export interface PollDependencies {
   readonly store: SubscriptionStore;
   /** The tenants and environments whose subscriptions are polled, by their identities. */
   readonly owners: () => readonly Pick<Subscription, 'tenant' | 'environment'>[];
-  /** Whether the settings of this instance allow it. Those of another instance may be newer or older. */
+  /** Whether the settings of this instance allow the subscription. Another instance may have newer or older settings. */
   readonly isAllowed: (subscription: Subscription) => boolean;
   readonly reader: SubscriptionReader;
-  /** From one read to the next; `undefined` if nothing is to be read any more. Milliseconds. */
+  /** The time from one read to the next; `undefined` if nothing is to be read. Milliseconds. */
   readonly intervalMs: (subscription: Subscription, nowMs: number) => number | undefined;
   /** `notifications.maxInterval`, which limits how long the bank can ask to wait. Milliseconds. */
   readonly maxIntervalMs: () => number;
-  /** Called when a message of a tenant is stored, which is due. */
+  /** Called when a message of a tenant is stored; it is due at once. */
   readonly onMessage: (tenantId: string) => void;
   readonly onBug: (thrown: unknown) => void;
 }
 
-/** What one turn of a subscription has read. */
+/** The results of the reads for a subscription that was due. */
 interface Turn {
-  /** `undefined` if it was not to be read. */
+  /** `undefined` if the status was not to be read. */
   readonly status: StatusRead | undefined;
-  /** Those that have changed. */
+  /** The reads that have shown a change. */
   readonly authorisations: readonly AuthorisationRead[];
 }
 
-/** How long a settled status must have lasted to be the last one: see `withReads`. Milliseconds. */
+/** How long a settled status must not have changed to be the last one: see `withReads`. Milliseconds. */
 function lastAfterMs(status: StatusRead | undefined): number {
   if (status?.kind === 'refused') return 0; // it cannot be read any more
   const isConfirmed = status?.kind === 'status' || status?.kind === 'known';
   return isConfirmed ? settledForMs : Number.POSITIVE_INFINITY;
 }
 
-/** Resolves when the signal aborts: the read continues, but nobody waits for it. */
+/** Resolves when the signal aborts, so that the turn ends without waiting for a read in progress. */
 const interruptionOf = (signal: AbortSignal): Promise<undefined> =>
   new Promise((resolve) => {
     const interrupt = () => resolve(undefined);
@@ -62,7 +62,7 @@ const interruptionOf = (signal: AbortSignal): Promise<undefined> =>
     else signal.addEventListener('abort', interrupt, { once: true });
   });
 
-/** Reads of one instance in one environment at the same time, and of one tenant: more would wait for their permits. */
+/** Subscriptions that one instance reads at the same time in one environment, and those of one tenant: more would wait for permits. */
 const maxRecords = 128;
 const maxPerQueue = 32;
 /** Until a read that was dropped is due again. Milliseconds. */
@@ -101,8 +101,8 @@ export function createSubscriptionPolls({
   }
 
   /**
-   * Reads the authorisations that run, and then the status: a message about an authorisation contains a status that is not older. If
-   * the TPP wants to know of authorisations only, the status is read when one has changed.
+   * Reads the authorisations that have not ended, then the status, so that the status in a message is not older than the authorisation.
+   * If the TPP has asked for `SCA` alone, the status is read only when an authorisation has changed.
    */
   async function readAll(subscription: Subscription, signal: AbortSignal): Promise<Turn> {
     const authorisations: AuthorisationRead[] = [];
@@ -127,7 +127,7 @@ export function createSubscriptionPolls({
   const moveTo = ({ queue, key, lease }: LeasedRecord, inMs: number | undefined) =>
     schedules.reschedule(key, { queue, inMs, lease: lease() });
 
-  /** Ends a subscription, after its last message if there is one. */
+  /** Ends a subscription. If a message is undelivered, or the last one is still to be sent, it ends after the delivery. */
   const end = (leased: LeasedRecord) =>
     store.change(
       leased.key,
@@ -145,7 +145,7 @@ export function createSubscriptionPolls({
       leased.record,
     );
 
-  /** Changes nothing but the due time. @param before the subscription when the turn began */
+  /** Changes only the due time. @param before the subscription when the turn began */
   const leave = ({ queue, key, lease, record }: LeasedRecord, before: Subscription, inMs: number) =>
     store.change(
       key,
@@ -233,7 +233,7 @@ export function createSubscriptionPolls({
     return Math.max(intervalOrEndMs, Math.min(status.retryAfterMs ?? 0, maxIntervalMs()));
   }
 
-  /** One for each environment, so that none waits for the permits of another one. */
+  /** One worker for each environment, so that a slow environment does not delay the others. */
   const workers = new Map<string, QueueWorker>();
 
   function workerOf(environment: string): QueueWorker {

@@ -1,9 +1,10 @@
 /**
- * Polls the status of each payment that somebody waits for: one poller per tenant and payment, over all instances.
+ * Polls the status of each payment that has listeners, which are waiting reads and streams: one poller per tenant and payment, over
+ * all instances.
  *
- * Each instance watches the payments of its own listeners. When a poll is due, the instances contend for a lease; the one that gets it
- * polls with the credentials of a listener of its own. Reads of TPPs count as polls, because the cached payment says when
- * it was read last. While the shared state is unavailable, nothing is polled.
+ * Each instance watches the payments of its own listeners. When a poll is due, the instances compete for a lease; the one that gets it
+ * polls with the credentials of one of its own listeners. Reads of TPPs count as polls, because the cached payment contains the time
+ * of the last read. While the shared state is unavailable, nothing is polled.
  */
 
 import type { Finality } from '../pis/transaction-status.ts';
@@ -23,12 +24,12 @@ import {
 import { haveSameCredentials, type PollTarget } from './poll-target.ts';
 import type { PollPipeline, PollResult, StatusReads } from './status-reads.ts';
 
-/** One that waits for another status of a payment. */
+/** A waiting read or a stream that is notified when the status of its payment changes. */
 export interface StatusListener {
   readonly urgency: Urgency;
   /** How to poll on its behalf. */
   readonly target: PollTarget;
-  /** The status that it knows. */
+  /** The last status that the listener has read. */
   known: ShownStatus;
   /** Called when the payment probably has another status: the listener reads it with its own credentials. */
   onChange(): void;
@@ -57,7 +58,7 @@ interface Watch extends PaymentOfTenant {
   readonly listeners: LinkedList<StatusListener>;
   timer: NodeJS.Timeout | undefined;
   isChecking: boolean;
-  /** Whether something has happened since the check began. */
+  /** Whether another check was requested since this one began. */
   isOutdated: boolean;
   /** Whether a poll waits for its permit, or for the bank. Checks continue. */
   isPolling: boolean;
@@ -66,15 +67,15 @@ interface Watch extends PaymentOfTenant {
   readPushes: number;
   /** The last poll of this instance. Milliseconds since 1970. */
   polledAtMs: number;
-  /** In a row. */
+  /** Failed polls in a row. */
   failures: number;
   /** How long the bank has asked to wait after the last failure. Milliseconds. */
   retryAfterMs: number;
-  /** Whether the bank has not accepted the last poll. */
+  /** Whether the bank has refused the last poll (a 4xx other than 429). */
   isRefused: boolean;
-  /** Whether it has not accepted the credentials of any listener: nothing is polled until the TPP reads the status again. */
+  /** Whether the bank has refused the credentials of all listeners: nothing is polled until the TPP reads the status again. */
   isSuspended: boolean;
-  /** Those whose credentials the bank has not accepted: a poll uses other ones, if there are any. */
+  /** The listeners whose credentials the bank has refused: a poll uses those of another listener, if there is one. */
   refused: WeakSet<StatusListener>;
   /** When the last message about a change was passed on. Milliseconds since 1970. */
   changedAtMs: number;
@@ -82,18 +83,18 @@ interface Watch extends PaymentOfTenant {
 
 /** How often the cached payment is read, in case a message about a change was lost. Milliseconds. */
 const checkMs = 10_000;
-/** How often that is tried while the shared state is unavailable, or another instance polls. Milliseconds. */
+/** The same while the shared state is unavailable, or another instance polls. Milliseconds. */
 const retryMs = 1_000;
 /**
- * The time in which the listeners read a changed status themselves, which counts as a poll. Messages about further changes wait
- * until it has passed: a bank whose servers contradict each other must not cause a read after each read. Milliseconds.
+ * The minimum time between two notifications of the listeners of a payment, in which they read the status themselves. Otherwise, a bank
+ * whose servers contradict each other would cause a read after each read. Milliseconds.
  */
 const afterChangeMs = 1_000;
-/** The longest interval after a failure: when the bank works again, those that wait learn of it within this time. Milliseconds. */
+/** The longest interval after a failure: when the bank works again, the listeners get the status within this time. Milliseconds. */
 const maxRetryMs = 60_000;
-/** After a longer wait for a permit, the poll may have become unnecessary. Milliseconds. */
+/** After a longer wait for a permit, the poller checks again whether the poll is still needed. Milliseconds. */
 const longWaitMs = 50;
-/** A read that is later than now by more than this has the time of an instance whose clock is wrong. Milliseconds. */
+/** If the time of a read is further in the future, the clock of the instance that recorded it was wrong. Milliseconds. */
 const maxClockSkewMs = 1_000;
 
 export function createPoller({
@@ -104,7 +105,7 @@ export function createPoller({
   metrics,
   now = Date.now,
 }: PollerDependencies): Poller {
-  /** Each has a listener, whose number is limited (open-listeners.ts). */
+  /** Bounded: each watch has a listener, and the number of listeners is limited (open-listeners.ts). */
   const watches = new Map<string, Watch>();
 
   events.subscribe((event) => {
@@ -172,7 +173,7 @@ export function createPoller({
     poll(current, watch, recorded, pushes).then(end, () => end(retryMs));
   }
 
-  /** Milliseconds since 1970. */
+  /** When the next poll is due. Milliseconds since 1970. */
   function dueAtMs({ schedule }: PollPipeline, watch: Watch, recorded: RecordedStatus): number {
     const storedAtMs = recorded.readAtMs > now() + maxClockSkewMs ? 0 : recorded.readAtMs;
     if (!watch.isRefused && storedAtMs > watch.polledAtMs) watch.failures = 0; // a TPP has read it since: the bank works
@@ -255,7 +256,7 @@ export function createPoller({
     return keptMsOf(intervalMs ?? checkMs);
   }
 
-  /** @param polled on whose behalf @returns whether a listener knows another status */
+  /** @param polled the listener whose credentials were used @returns whether a listener knows another status */
   function apply(watch: Watch, polled: StatusListener, result: PollResult): boolean {
     watch.failures = result.kind === 'status' ? 0 : watch.failures + 1;
     watch.retryAfterMs = (result.kind === 'failed' && result.retryAfterMs) || 0;
@@ -266,7 +267,7 @@ export function createPoller({
     return notify(watch, ({ known }) => known.hash !== result.shown.hash);
   }
 
-  /** @param isSuspending whether the bank has not accepted the credentials */
+  /** @param isSuspending whether to stop polling if no listener has other credentials */
   function refuse(watch: Watch, target: PollTarget, isSuspending: boolean): void {
     const listeners = watch.listeners.toArray();
     const refused = listeners.filter((listener) => haveSameCredentials(listener.target, target));
@@ -314,7 +315,7 @@ function notify({ listeners }: Watch, isAffected: (listener: StatusListener) => 
   return affected.length > 0;
 }
 
-/** The newest one has the newest credentials. One whose credentials were refused is the last choice. */
+/** The newest listener, because it has the newest credentials; one whose credentials were refused only if there is no other. */
 function mostUrgent({ listeners, refused }: Watch): StatusListener | undefined {
   const all = listeners.toArray();
   const accepted = all.filter((listener) => !refused.has(listener));
@@ -327,8 +328,8 @@ const paymentOf = ({ tenantId, paymentKey }: Watch): PaymentOfTenant => ({ tenan
 const nameOf = ({ tenantId, paymentKey }: PaymentOfTenant) => `${paymentKey} ${tenantId}`;
 
 /**
- * The start of an authorisation is not known. It is a write, after which the payment begins to have its status again: the time since
- * then replaces it.
+ * A poll does not know when an authorisation was started. That is a write, and each write restarts the time for which the payment has
+ * its status, so this time is used instead.
  */
 const polledStatus = (watch: Watch, finality: Finality, unchangedForMs: number): PolledStatus => ({
   finality,
