@@ -1,4 +1,4 @@
-/** The listener for the notifications of banks: POST only, to a URI with a valid token. What a notification says is not read. */
+/** The listener for the notifications of banks: POST only, to a URI with a valid token. It discards the body. */
 
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
@@ -15,22 +15,22 @@ import { asGatewayError, GatewayError } from './request/errors.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 
 interface PushListenerDependencies {
-  /** @returns `undefined` if the token is not valid; `unavailable` if that is not known at present */
+  /** @returns `undefined` if the token is not valid; `unavailable` if it cannot be verified now */
   readonly verify: (token: string) => VerifiedToken | 'unavailable' | undefined;
-  /** Takes a notification. @returns `false` if too many wait */
+  /** Queues a notification. @returns `false` if the queue is full */
   readonly accept: (id: string) => boolean;
-  /** Whether to refuse what can be repeated, because the gateway is overloaded. */
+  /** Whether the gateway is overloaded. */
   readonly isBusy: () => boolean;
   /** The name of an environment. */
   readonly environmentNameOf: (environmentId: string) => string;
   readonly metrics: Pick<Metrics, 'increment'>;
 }
 
-/** Of one notification: more than any has. */
+/** The limit of one notification; real ones are much smaller. */
 const maxBodyBytes = 64 * 1024;
-/** Of all notifications that are being received. */
+/** The limit of all notifications that are being received. */
 const maxBodyMemoryBytes = 4 * 1024 * 1024;
-/** A bank needs few connections; those of strangers must not use up the memory and the file descriptors of the payments. */
+/** A bank needs few connections. Connections of strangers must not exhaust memory and file descriptors, which payments need. */
 const maxConnections = 256;
 /** A notification is small. An idle connection is kept as long as those of TPPs: proxies reuse one for about a minute. Milliseconds. */
 const timeouts = { headersTimeout: 5_000, requestTimeout: 10_000 };

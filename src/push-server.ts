@@ -13,7 +13,7 @@ export interface PushServer {
   /** @returns the port; `undefined` without `notifications.listen` @throws Error that says what to change */
   open(): Promise<number | undefined>;
   drain(): void;
-  /** Accepts no more connections, and closes when all notifications that were received have their responses. */
+  /** Accepts no more connections, and closes when all received notifications are answered. */
   close(): Promise<void>;
 }
 
@@ -26,7 +26,7 @@ export function createPushServer(
   const { telemetry, pushes, currentConfig } = services;
   const identities = () => requestHandlers.current.identities.current();
 
-  /** Tokens of environments that do not notify the gateway any more are unknown. */
+  /** Accepts only tokens of environments that have `receive` now. */
   function verify(token: string) {
     const known = identities();
     if (!known || services.stateHeartbeat.problem() !== undefined) return 'unavailable';

@@ -1,4 +1,4 @@
-/** Which environments send notifications to the gateway, by the configuration in effect. */
+/** What each environment does about the notifications of its bank, by one configuration. */
 
 import type { Config } from '../config/schema.ts';
 import type { Identities } from '../request/identities.ts';
@@ -7,8 +7,8 @@ import type { BankNotifications } from './request-pushes.ts';
 type RelevantConfig = Pick<Config, 'environments' | 'notifications'>;
 
 /**
- * The setting of an environment. `receive` without a listener is `off`: a reload may have changed the setting, but only a restart
- * opens the listener.
+ * The setting of an environment. `receive` without `notifications.listen` and `publicUrl` counts as `off`: a reload can change the
+ * setting, but only a restart opens the listener.
  */
 export function bankNotificationsIn(config: RelevantConfig): (environment: string) => BankNotifications {
   const { listen, publicUrl } = config.notifications;

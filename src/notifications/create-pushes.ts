@@ -35,8 +35,8 @@ export function createPushes({
   metrics,
 }: PushesDependencies): Pushes {
   /**
-   * Those that wait, on all instances, and the subscription take the same lease: one of them reads, with its credentials. A status that
-   * has changed reaches all of them.
+   * The pollers of all instances with listeners, and the webhook subscription, compete for one lease: one of them reads, with its own
+   * credentials. If the status has changed, all of them are notified.
    */
   async function startRead(payment: PaymentOfTenant): Promise<void> {
     await reads.current?.statuses.expire(payment.paymentKey);

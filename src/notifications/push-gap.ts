@@ -1,6 +1,6 @@
 /**
- * At most one read per second for the notifications of a payment, over all instances. One that arrives within the second causes another
- * read when it is over.
+ * Limits the reads for the notifications of a payment to one per second, over all instances. If notifications arrive within the second,
+ * one more read follows at its end.
  *
  * The first instance writes a key, reads, and looks at the key a second later: if it was marked in the meantime, it reads again. Other
  * notifications only set that mark. If the mark is still there two seconds later, the first instance was killed, and the one that set
@@ -14,17 +14,17 @@ import type { PaymentOfTenant } from '../request/statuses.ts';
 import type { KeyValues } from '../state/ports.ts';
 
 export interface PushGap {
-  /** Starts a read, now or when the second is over. @throws GatewayError STATE_UNAVAILABLE */
+  /** Starts a read now, or at the end of the second. @throws GatewayError STATE_UNAVAILABLE */
   request(payment: PaymentOfTenant): Promise<void>;
-  /** Ends the seconds that are running: reads that are due are started at once. */
+  /** Does not wait for the end of the second: starts the reads that are due at once. */
   stop(): Promise<void>;
 }
 
 interface PushGapDependencies {
   readonly keyValues: Pick<KeyValues, 'writeIfAbsent' | 'replace' | 'read' | 'removeIf'>;
-  /** Starts a read on behalf of those that listen. @throws GatewayError STATE_UNAVAILABLE */
+  /** Starts a read for the listeners and the subscription of a payment. @throws GatewayError STATE_UNAVAILABLE */
   readonly startRead: (payment: PaymentOfTenant) => Promise<void>;
-  /** By default a second. Milliseconds. */
+  /** The minimum time between two reads, by default a second. Milliseconds. */
   readonly gapMs?: number;
 }
 
@@ -46,7 +46,7 @@ export function createPushGap({ keyValues, startRead, gapMs = 1_000 }: PushGapDe
     for (let isLast = false, isDue = true; isDue; ) {
       const isStarted = await startRead(payment).then(
         () => true,
-        () => false, // it is due until the shared state is available
+        () => false, // the read stays due until the shared state is available
       );
       if (isLast) return;
       await setTimeout(gapMs, undefined, { signal: stopping.signal }).catch(() => {});

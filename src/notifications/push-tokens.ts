@@ -6,10 +6,10 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { KeyValues } from '../state/ports.ts';
 
-/** Never log `text`: with it, anyone can make the gateway read a status. */
 export interface PushToken {
+  /** Never log it: with it, anyone can make the gateway read a status. */
   readonly text: string;
-  /** Names the payment, once it is known (pushed-payments.ts). */
+  /** Under this id, the payment is stored after the bank's response (pushed-payments.ts). */
   readonly id: string;
 }
 
@@ -20,11 +20,11 @@ export interface VerifiedToken {
 }
 
 export interface PushTokens {
-  /** @returns `undefined` while the secret is not known */
+  /** @returns `undefined` while the secret could not be read */
   create(environmentId: string): PushToken | undefined;
   /**
    * @param environmentIds the environments whose tokens are accepted
-   * @returns `undefined` if the token is forged, expired, or that of another environment; `unavailable` while the secret is not known
+   * @returns `undefined` if the token is forged, expired, or that of another environment; `unavailable` while the secret could not be read
    */
   verify(text: string, environmentIds: readonly string[]): VerifiedToken | 'unavailable' | undefined;
   /** Reads the secret, or generates it. @throws GatewayError STATE_UNAVAILABLE */
@@ -40,17 +40,17 @@ interface PushTokensDependencies {
   readonly now?: () => number;
 }
 
-/** Not the secret of the cache keys: a purge replaces that one, and must not end the notifications of the bank. */
+/** A secret of its own: a purge of the status cache replaces the secret of the cache keys, and must not invalidate the tokens. */
 const secretKey = 'push:secret';
 const secretForm = /^[\w+/]{43}=$/;
 
 const timeBytes = 4;
 const idBytes = 16;
 const macBytes = 16;
-/** No padding: the bytes are a multiple of three, so each token has one form only. */
+/** The number of bytes is a multiple of three, so base64url has no padding, and each token has exactly one form. */
 const tokenForm = new RegExp(`^[\\w-]{${((timeBytes + idBytes + macBytes) / 3) * 4}}$`);
 
-/** How much later than now a token may have been issued: the clocks of the instances differ. Milliseconds. */
+/** How far in the future the time of a token may be: the clocks of the instances differ. Milliseconds. */
 const maxClockSkewMs = 60_000;
 
 export function createPushTokens({
@@ -73,7 +73,7 @@ export function createPushTokens({
     const isWritten =
       stored === undefined
         ? await keyValues.writeIfAbsent(secretKey, generated)
-        : await keyValues.replace(secretKey, stored, generated); // cannot be decrypted any more
+        : await keyValues.replace(secretKey, stored, generated); // the stored one cannot be decrypted
     if (isWritten) secret = generated;
     else await refresh();
   }
@@ -105,7 +105,7 @@ export function createPushTokens({
   };
 }
 
-/** The environment is part of the MAC, so that its tokens end when the environment does not receive notifications any more. */
+/** The environment is an input of the MAC, so that tokens of environments that no longer receive notifications are refused. */
 const macOf = (secret: string, environmentId: string, content: Buffer): Buffer =>
   createHmac('sha256', secret)
     .update(`bank notification\n${environmentId}\n`)

@@ -1,6 +1,6 @@
 /**
- * Which payment a token belongs to. The gateway sends the token before the bank names the payment, so that a bank can notify it earlier
- * than the payment is recorded. Such a notification is kept until then.
+ * Stores which payment a token belongs to. The gateway sends the token before it knows the payment id, so a notification can arrive
+ * before the payment is stored. Such a notification leaves a mark, which takes effect when the payment is stored.
  */
 
 import type { PaymentOfTenant } from '../request/statuses.ts';
@@ -8,23 +8,23 @@ import type { KeyValues } from '../state/ports.ts';
 
 export interface PushedPayments {
   /**
-   * Finds the payment of a token. If it is not recorded yet, that it was asked for is recorded.
+   * Finds the payment of a token. If it is not stored yet, leaves a mark for `record`.
    *
    * @param id of the token
    * @throws GatewayError STATE_UNAVAILABLE, here and below
    */
   find(id: string): Promise<PaymentOfTenant | undefined>;
-  /** @returns whether the bank has sent a notification before */
+  /** Stores the payment of a token. @returns whether a notification has left a mark before */
   record(id: string, payment: PaymentOfTenant): Promise<boolean>;
 }
 
-/** Longer than a call to the bank can take: then its response has arrived, or is lost. Milliseconds. */
+/** How long a mark is kept. Longer than a call to the bank can take. Milliseconds. */
 const earlyMs = 15 * 60_000;
 const early = 'early';
 
 const keyOf = (id: string) => `push:token:${id}`;
 
-/** @param keepForMs how long a payment is recorded */
+/** @param keepForMs how long a payment is stored */
 export function createPushedPayments(
   keyValues: Pick<KeyValues, 'read' | 'write' | 'writeIfAbsent'>,
   keepForMs: () => number,
@@ -47,7 +47,7 @@ export function createPushedPayments(
 
 const serialize = ({ paymentKey, tenantId }: PaymentOfTenant) => `1 ${paymentKey} ${tenantId}`;
 
-/** @returns `undefined` if no payment is recorded, or by a later release */
+/** @returns `undefined` for a mark, and for the format of a later release */
 function parse(text: string): PaymentOfTenant | undefined {
   const [, paymentKey = '', tenantId = ''] = /^1 (\S+) (.+)$/s.exec(text) ?? [];
   return paymentKey === '' ? undefined : { paymentKey, tenantId };

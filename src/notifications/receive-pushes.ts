@@ -1,6 +1,6 @@
 /**
- * What the gateway does with the notifications of a bank: it does not trust them, and reads the status itself. The result reaches
- * all that listen, as the result of any other read does.
+ * Handles the notifications of banks. The gateway does not trust their content: a notification makes it read the status itself, at most
+ * once per second and payment (push-gap.ts).
  */
 
 import { setTimeout } from 'node:timers/promises';
@@ -10,15 +10,15 @@ import type { PushedPayments } from './pushed-payments.ts';
 
 export interface PushReceiver {
   /**
-   * Takes a notification. Returns at once.
+   * Queues a notification. Returns at once.
    *
    * @param id of the token
-   * @returns `false` if too many wait: it is not taken
+   * @returns `false` if the queue is full, or the gateway stops: the notification is not queued
    */
   accept(id: string): boolean;
-  /** Records the payment of a token, again after an outage of the shared state. Never fails. */
+  /** Stores the payment of a token. Tries again while the shared state is unavailable. Never fails. */
   record(id: string, payment: PaymentOfTenant): void;
-  /** Finishes what was taken. */
+  /** Waits until the queued notifications are handled. */
   stop(): Promise<void>;
 }
 
@@ -28,19 +28,19 @@ interface PushReceiverDependencies {
   /** Tests lower these values. Times in milliseconds. */
   readonly pauseMs?: number;
   readonly retryMs?: number;
-  /** Tokens with notifications that wait, about 300 bytes each. */
+  /** The maximum number of tokens with queued notifications, about 300 bytes each. */
   readonly maxPending?: number;
 }
 
-/** Work on one token. */
+/** The queued notifications of one token. */
 interface PendingPush {
-  /** Whether another notification has arrived since the work began. */
+  /** Whether another notification has arrived since the last one was handled. */
   isRepeated: boolean;
 }
 
-/** How many tokens are worked on at the same time. */
+/** The maximum number of tokens that are handled at the same time. */
 const maxRunning = 16;
-/** Payments that could not be recorded yet. */
+/** The maximum number of payments that are being stored. Beyond it, the payment of a token is not stored, and polls find its changes. */
 const maxUnrecorded = 1_000;
 
 export function createPushReceiver({
@@ -64,7 +64,7 @@ export function createPushReceiver({
     work.add(tracked);
   }
 
-  /** Of many notifications with one token, the first one and, after a pause, the last ones cause commands to the shared state. */
+  /** Handles the first notification of a token at once, and those that arrive in the following pause together after it. */
   async function run(id: string, push: PendingPush): Promise<void> {
     do {
       push.isRepeated = false;
