@@ -3,8 +3,8 @@
 import { z } from 'zod';
 import { isPaymentId, type Operation } from '../pis/operations.ts';
 import { endsAuthorisation } from '../pis/transaction-status.ts';
-import { decodeIfKnown } from '../request/content-coding.ts';
 import type { PisResponse } from '../request/messages.ts';
+import { jsonOf } from './json-body.ts';
 
 /** What a subscription stores of an authorisation until its end is reported. Times are milliseconds since 1970. */
 export const authorisationShape = z
@@ -96,15 +96,6 @@ const textIn = (value: unknown): string | undefined => (typeof value === 'string
 
 const validId = (value: unknown): string | undefined =>
   typeof value === 'string' && isPaymentId(value) ? value : undefined;
-
-async function jsonOf(response: PisResponse): Promise<unknown> {
-  if (response.json !== undefined) return response.json;
-  try {
-    return JSON.parse((await decodeIfKnown(response)).toString());
-  } catch {
-    return undefined;
-  }
-}
 
 export const isRunning = ({ scaStatus }: Authorisation): boolean =>
   scaStatus === undefined || !endsAuthorisation(scaStatus);

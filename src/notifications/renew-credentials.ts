@@ -5,7 +5,7 @@ import { headerValue } from '../pis/headers.ts';
 import type { PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { Stage } from '../request/stage.ts';
 import type { PaymentOfTenant } from '../request/statuses.ts';
-import type { SubscribeDependencies } from './subscribe.ts';
+import { areStorable, type SubscribeDependencies } from './subscribe.ts';
 import type { Subscription } from './subscription.ts';
 import { queueNames, type SubscriptionStore, subscriptionKeyOf } from './subscription-store.ts';
 
@@ -24,7 +24,7 @@ export function renewCredentials(dependencies: RenewCredentialsDependencies): St
     const { tenantId, paymentKey } = keyOf(request);
     return next(request).then((response) => {
       const isProof = response.status === 200 && proofs.has(response.servedFrom);
-      if (isProof && (mayStoreCredentials || headerValue(headers, 'authorization') === undefined))
+      if (isProof && areStorable(headers) && (mayStoreCredentials || headerValue(headers, 'authorization') === undefined))
         renew(store, subscriptionKeyOf(tenantId, paymentKey), headers).catch(() => {}); // the next read tries again
       return response;
     });

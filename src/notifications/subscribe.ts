@@ -18,6 +18,7 @@ import {
   startedAuthorisationIn,
   withStarted,
 } from './authorisations.ts';
+import { jsonOf } from './json-body.ts';
 import {
   includesSca,
   type NotificationContent,
@@ -130,7 +131,7 @@ async function subscribeTo(
   if (paymentId === undefined) return refuse('the response of the bank names no payment');
   if (!canPoll(request, paymentId)) return refuse(signedReason);
   if (hasCredentials && !mayStoreCredentials) return refuse(tokenReason);
-  if (sizeOf(headers) > maxHeaderBytes) return refuse(`its credentials exceed ${maxHeaderBytes} bytes`);
+  if (!areStorable(headers)) return refuse(`its credentials exceed ${maxHeaderBytes} bytes`);
   const content = readableContent(dependencies, request, paymentId, preferred);
   if (!content) return refuse('the gateway cannot read its authorisations');
   const { tenant, environmentId, key } = ownerOf(dependencies, request, paymentId);
@@ -156,16 +157,17 @@ async function subscribeTo(
     return undefined;
   }
   const sequence = operation.createsPayment ? 0 : laterSequence(nowMs);
+  const shown = await firstStatus(operation, response);
   await store.replace(key, (current) => {
     const subscription: Subscription = withAuthorisation(
       current
         ? { ...current, ...created, suspended: undefined }
-        : { ...created, id: randomUUID(), sequence, ...firstStatus(operation, response) },
+        : { ...created, id: randomUUID(), sequence, ...shown },
       started,
       nowMs,
     );
     const pollQueue = queueNames.poll(subscription);
-    const inMs = firstReadMs(subscription) ?? keepForMs;
+    const inMs = isOver(subscription) ? 0 : (firstReadMs(subscription) ?? keepForMs); // one that is over ends with its turn
     const moved = current && current.url !== url ? movedDelivery(current) : [];
     return { subscription, due: [...moved, { queue: pollQueue, inMs }] };
   });
@@ -181,8 +183,8 @@ const laterSequence = (nowMs: number) => Math.floor(nowMs / 1_000);
 /** The maximum size of the header fields that a subscription stores, so that a tenant cannot fill the shared state with long tokens. */
 const maxHeaderBytes = 8 * 1_024;
 
-const sizeOf = (headers: HeaderFields) =>
-  headers.reduce((sum, [name, value]) => sum + name.length + value.length, 0);
+export const areStorable = (headers: HeaderFields): boolean =>
+  headers.reduce((sum, [name, value]) => sum + name.length + value.length, 0) <= maxHeaderBytes;
 
 const unsubscribed = 'a payment status is not subscribed';
 const urlReason = 'TPP-Notification-URI is not below one of clients[].notifications.urls';
@@ -277,11 +279,13 @@ const movedDelivery = (current: Subscription) => [
 ];
 
 /** The status in the response to an initiation. The TPP already knows it, so no message about it is needed. */
-function firstStatus(
+async function firstStatus(
   { createsPayment, paymentService }: RoutedRequest['operation'],
-  { json }: PisResponse,
-): Pick<Subscription, 'status'> {
-  if (!createsPayment || typeof json !== 'object' || json === null) return {};
+  response: PisResponse,
+): Promise<Pick<Subscription, 'status'>> {
+  if (!createsPayment) return {};
+  const json = await jsonOf(response);
+  if (typeof json !== 'object' || json === null) return {};
   const code: unknown = Object.getOwnPropertyDescriptor(json, 'transactionStatus')?.value;
   if (typeof code !== 'string') return {};
   return { status: { hash: '', code, finality: finalityOf(paymentService, code), since: Date.now() } };
