@@ -24,7 +24,11 @@ export function renewCredentials(dependencies: RenewCredentialsDependencies): St
     const { tenantId, paymentKey } = keyOf(request);
     return next(request).then((response) => {
       const isProof = response.status === 200 && proofs.has(response.servedFrom);
-      if (isProof && areStorable(headers) && (mayStoreCredentials || headerValue(headers, 'authorization') === undefined))
+      if (
+        isProof &&
+        areStorable(headers) &&
+        (mayStoreCredentials || headerValue(headers, 'authorization') === undefined)
+      )
         renew(store, subscriptionKeyOf(tenantId, paymentKey), headers).catch(() => {}); // the next read tries again
       return response;
     });

@@ -203,6 +203,23 @@ describe('the stage that subscribes', () => {
     assert.deepEqual([answer.status, support], [201, 'false']);
   });
 
+  test('records the status of the response, whether or not a link in it was rewritten', async () => {
+    const { send } = createStage();
+    const { stored } = await send(requestOf(initiation, uri), { ...created, json: undefined });
+    assert.equal(stored?.status?.code, 'RCVD');
+  });
+
+  test('ends the subscription of a payment that was rejected at once', async () => {
+    const { send, schedules } = createStage({ firstReadMs: () => undefined });
+    const rejected = { paymentId: 'payment', transactionStatus: 'RJCT' };
+    await send(requestOf(initiation, uri), { ...created, json: rejected });
+    const due = await schedules.take('poll:sandbox:tenant', 1, 1_000);
+    assert.deepEqual(
+      due.map((one) => one.key),
+      [key],
+    );
+  });
+
   test('a request after the first one begins with a higher number if an earlier subscription may have ended', async () => {
     assert.equal((await createStage().send(requestOf(initiation, uri))).stored?.sequence, 0);
     const { stored } = await createStage().send(requestOf(cancellation, uri));
