@@ -140,8 +140,9 @@ describe('notifications of a bank', { skip: skipWithoutRedisServer }, () => {
     assert.equal((await stream.next())?.data.transactionStatus, 'ACSP');
     await until(20_000, 'a webhook', () => receiver.received.length > 0);
     assert.equal(JSON.parse(receiver.received[0]?.body ?? '').transactionStatus, 'ACSP');
-    assert.equal(bank.notifications[0]?.uri, uri);
-    assert.equal(bank.notifications[0]?.status, 200);
+    // A busy instance may have answered 503 at first.
+    const isAccepted = () => bank.notifications.some((sent) => sent.uri === uri && sent.status === 200);
+    await until(20_000, 'the bank has sent it', isAccepted);
     stream.close();
   });
 
