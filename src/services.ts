@@ -6,6 +6,7 @@ import { type ActiveEnvironment, createActiveEnvironment } from './environments/
 import { type AffinityStore, createAffinityStore } from './environments/affinity.ts';
 import { type AuditLog, createAuditLog } from './environments/audit-log.ts';
 import { recordInTimeline } from './environments/audit-timeline.ts';
+import { createInitiationOf } from './environments/initiation-of.ts';
 import { createLoadShedder, type LoadShedder, reportShedding } from './http/load-shedding.ts';
 import { createTakeQuota, type TakeQuota } from './http/quota.ts';
 import { createReadInitiation, type ReadInitiation } from './idempotency/initiation-outcome.ts';
@@ -186,6 +187,7 @@ export function createServices(
     keyValues: state.keyValues,
     telemetry,
     timeline,
+    initiationOf: createInitiationOf(affinity),
     instance: instanceId,
     keepFor: () => currentConfig.value.contract.keepFor,
     isBusy: loadShedding.isBusy,

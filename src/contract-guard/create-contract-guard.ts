@@ -1,6 +1,7 @@
 /** The part of the contract guard that outlives a reload of the configuration: the queue of checks, their thread, and the report. */
 
 import type { Deviation } from '../contract/deviation.ts';
+import type { JudgedRequest } from '../contract/judge-request.ts';
 import { decodeBody, isEncoded } from '../request/content-coding.ts';
 import type { PisRequest, PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { KeyValues, RequestLog } from '../state/ports.ts';
@@ -38,6 +39,8 @@ interface ContractGuardDependencies {
   readonly keyValues: Pick<KeyValues, 'read' | 'writeIfAbsent' | 'write'>;
   readonly telemetry: Pick<Telemetry, 'metrics' | 'log'>;
   readonly timeline: Pick<Timeline, 'record'>;
+  /** How the payment of a request was initiated, as far as that is known. */
+  readonly initiationOf: (request: PisRequest) => JudgedRequest['initiatedAs'];
   /** The name of this instance; new after every start. */
   readonly instance: string;
   /** `contract.keepFor` in milliseconds. */
@@ -59,6 +62,7 @@ export function createContractGuard({
   keyValues,
   telemetry,
   timeline,
+  initiationOf,
   instance,
   keepFor,
   isBusy,
@@ -98,8 +102,10 @@ export function createContractGuard({
       else counts.skip(environment.name, 'response', 'shed');
       return true;
     }
-    const message = response ? responseMessage(request, response) : requestMessage(request, queued.body);
-    void checkInside(environment, request, message, judges);
+    const message = response
+      ? responseMessage(request, response)
+      : requestMessage(environment, request, queued.body, initiationOf(request));
+    void checkInside(environment, request, message, judges, own);
     return true;
   }
 
@@ -163,7 +169,8 @@ export function createContractGuard({
   ): Deviations | Promise<Deviations> {
     const judges = [environment.own];
     if (isPrepared(judges)) {
-      const deviations = checkInside(environment, request, requestMessage(request, request.body), judges);
+      const message = requestMessage(environment, request, request.body, initiationOf(request));
+      const deviations = checkInside(environment, request, message, judges);
       return deviations instanceof Promise ? within(deviations, waitMsOf(request)) : deviations;
     }
     return within(
@@ -204,13 +211,18 @@ function judgesOf(
 
 const directionOf = (response: PisResponse | undefined) => (response ? 'response' : 'request');
 
-function requestMessage(request: PisRequest, body: Buffer): CheckableMessage {
-  const { operation, headers, arrivedAtMs } = request;
+function requestMessage(
+  environment: GuardedEnvironment,
+  request: PisRequest,
+  body: Buffer,
+  initiatedAs: JudgedRequest['initiatedAs'],
+): CheckableMessage {
+  const { operation, client, headers, tppHeaders = headers, arrivedAtMs } = request;
   const { name, paymentService, paymentProduct } = operation;
   const receivedAtMs = Date.now() - (performance.now() - arrivedAtMs);
   return {
     direction: 'request',
-    content: { operation: name, paymentService, paymentProduct, headers, body, receivedAtMs },
+    content: { ...path, headers: tppHeaders, taken, body, receivedAtMs, initiatedAs },
   };
 }
 

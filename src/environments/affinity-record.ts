@@ -7,6 +7,11 @@ const recordShape = z.object({
   v: z.literal(1),
   /** Pairs of environment and tenant. */
   homes: z.array(z.tuple([z.string(), z.string()])).min(1),
+  /**
+   * `initiatedAs` of each pair, in the same order. Missing in records of releases that do not store it, which also drop it when they
+   * change a record. Not a third member of the pairs: those releases could not read it.
+   */
+  as: z.array(z.string().nullable()).optional().catch(undefined),
   /** When the record was last used, with a precision of one day: milliseconds since 1970. */
   renewedAt: z.number(),
   endless: z.boolean(),
@@ -16,6 +21,11 @@ const recordShape = z.object({
 export interface PaymentAffinity {
   readonly environment: string;
   readonly tenant: string;
+  /**
+   * Service and product of the initiation, such as `payments/sepa-credit-transfers`. `undefined` if that is not recorded, or if
+   * payments of several products have this id.
+   */
+  readonly initiatedAs?: string | undefined;
 }
 
 /** Standing orders are stored permanently; other payments expire some time after their last use. */
@@ -27,36 +37,49 @@ export interface AffinityRecord {
   readonly retention: AffinityRetention;
 }
 
-/** Adds an affinity to a record. @returns the same object if nothing changes */
+/**
+ * Adds an affinity to a record. The initiation of a known one stays known only if both name the same.
+ *
+ * @returns the same object if nothing changes; the same `affinities` if none of them does
+ */
 export function withAffinity(
   record: AffinityRecord | undefined,
   affinity: PaymentAffinity,
   { retention, renewedAt }: Pick<AffinityRecord, 'retention' | 'renewedAt'>,
 ): AffinityRecord {
-  const affinities = record?.affinities ?? [];
-  const isKnown = affinities.some(
-    ({ environment, tenant }) => environment === affinity.environment && tenant === affinity.tenant,
-  );
+  const affinities = mergeAffinity(record?.affinities ?? [], affinity);
   const isRetained = record?.retention === 'permanent' || record?.retention === retention;
-  if (record && isKnown && isRetained && record.renewedAt === renewedAt) return record;
-  return {
-    affinities: isKnown ? affinities : [...affinities, affinity],
-    renewedAt,
-    retention: record?.retention === 'permanent' ? 'permanent' : retention,
-  };
+  if (record?.affinities === affinities && isRetained && record.renewedAt === renewedAt) return record;
+  return { affinities, renewedAt, retention: record?.retention === 'permanent' ? 'permanent' : retention };
+}
+
+function mergeAffinity(
+  affinities: readonly PaymentAffinity[],
+  added: PaymentAffinity,
+): readonly PaymentAffinity[] {
+  const at = affinities.findIndex(
+    ({ environment, tenant }) => environment === added.environment && tenant === added.tenant,
+  );
+  const known = affinities[at];
+  if (!known) return [...affinities, added];
+  if (known.initiatedAs === undefined || known.initiatedAs === added.initiatedAs) return affinities;
+  return affinities.with(at, { environment: known.environment, tenant: known.tenant });
 }
 
 export function serializeAffinityRecord({ affinities, renewedAt, retention }: AffinityRecord): string {
   const homes = affinities.map(({ environment, tenant }) => [environment, tenant]);
-  return JSON.stringify({ v: 1, homes, renewedAt, endless: retention === 'permanent' });
+  const as = affinities.some(({ initiatedAs }) => initiatedAs !== undefined)
+    ? affinities.map(({ initiatedAs }) => initiatedAs ?? null)
+    : undefined;
+  return JSON.stringify({ v: 1, homes, as, renewedAt, endless: retention === 'permanent' });
 }
 
 /** @throws GatewayError STATE_UNAVAILABLE if the value is not a record: the gateway never guesses an environment */
 export function parseAffinityRecord(raw: string): AffinityRecord {
   try {
-    const { homes, renewedAt, endless } = recordShape.parse(JSON.parse(raw));
+    const { homes, as, renewedAt, endless } = recordShape.parse(JSON.parse(raw));
     return {
-      affinities: homes.map(([environment, tenant]) => ({ environment, tenant })),
+      affinities: homes.map(([environment, tenant], at) => withInitiation(environment, tenant, as?.[at])),
       renewedAt,
       retention: endless ? 'permanent' : 'expiring',
     };
@@ -67,4 +90,12 @@ export function parseAffinityRecord(raw: string): AffinityRecord {
       { cause },
     );
   }
+}
+
+function withInitiation(
+  environment: string,
+  tenant: string,
+  initiatedAs: string | null | undefined,
+): PaymentAffinity {
+  return typeof initiatedAs === 'string' ? { environment, tenant, initiatedAs } : { environment, tenant };
 }

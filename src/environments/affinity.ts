@@ -31,7 +31,10 @@ export interface AffinityStore {
    * @throws GatewayError STATE_UNAVAILABLE if neither the state nor the cache can answer
    */
   environmentsOf(paymentId: string, ...tenantIds: readonly string[]): FoundAffinities;
-  /** What this instance last recorded or read, which may be incomplete. Only a hint, never a reason to send anything. */
+  /**
+   * What this instance knows without asking: what it last recorded or read, which may be incomplete. Only a hint, never a reason to
+   * send anything. Never throws.
+   */
   lastSeen(paymentId: string): readonly PaymentAffinity[];
   /**
    * Stores an affinity in the shared state, later if the state is unavailable. Never fails.
@@ -208,7 +211,8 @@ export function createAffinityStore(
       : keyValues.replace(key, raw, next, ttlOf(record)));
     if (!isStored) return 'changed';
     mergeIntoCache(key, record);
-    if (record.affinities.length > 1) await pubsub.publish(channel, key);
+    const isInitiationLost = current !== undefined && record.affinities !== current.affinities;
+    if (record.affinities.length > 1 || isInitiationLost) await pubsub.publish(channel, key);
     return 'stored';
   }
 
@@ -221,6 +225,17 @@ export function createAffinityStore(
     log('error', what, { environment: affinity.environment, tenant: affinity.tenant });
   }
 
+  function lastSeen(paymentId: string): readonly PaymentAffinity[] {
+    const key = keyOf(paymentId);
+    const raw = keyValues.readNow?.(key);
+    if (raw === undefined) return cache.peek(key)?.affinities ?? [];
+    try {
+      return parseOnce(key, raw).affinities;
+    } catch {
+      return []; // a stage that needs the record reports it
+    }
+  }
+
   async function flush(): Promise<void> {
     if (pending.size() === 0) return;
     await pending.flush();
@@ -230,7 +245,7 @@ export function createAffinityStore(
 
   return {
     environmentsOf,
-    lastSeen: (paymentId) => cache.peek(keyOf(paymentId))?.affinities ?? [],
+    lastSeen,
     recordEnvironment,
     flush,
   };

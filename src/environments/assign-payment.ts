@@ -12,6 +12,7 @@ import { paymentIdOf } from '../request/payment-id.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { AffinityStore } from './affinity.ts';
 import type { PaymentAffinity } from './affinity-record.ts';
+import { serializeInitiation } from './initiation-of.ts';
 
 export interface AssignPaymentDependencies {
   readonly affinity: Pick<AffinityStore, 'recordEnvironment'>;
@@ -74,7 +75,11 @@ function recordOwner(
   request.recordEvent?.({ what: 'payment', high, low });
   const { tenantIdsOf, environmentIdOf, environmentWith } = identitiesOf(request);
   const ownTenants = tenantIdsOf(client.tenant);
-  const owner = { environment: environmentIdOf(environment), tenant: currentTenantId(request) };
+  const owner = {
+    environment: environmentIdOf(environment),
+    tenant: currentTenantId(request),
+    initiatedAs: serializeInitiation(operation),
+  };
   const retention = operation.paymentService === 'periodic-payments' ? 'permanent' : 'expiring';
   const isForeign = (recorded: PaymentAffinity) =>
     environmentWith(recorded.environment) === environment && !ownTenants.includes(recorded.tenant);

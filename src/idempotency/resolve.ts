@@ -44,7 +44,7 @@ interface ResolveDependencies {
   readonly affinity: {
     recordEnvironment(
       paymentId: string,
-      createdBy: { readonly environment: string; readonly tenant: string },
+      createdBy: { readonly environment: string; readonly tenant: string; readonly initiatedAs: string },
       retention: 'permanent' | 'expiring',
     ): boolean | Promise<boolean>;
   };
@@ -101,9 +101,10 @@ export function createResolve({
 
   /** @returns false if the payment belongs to another tenant */
   async function recordOwner(entry: InDoubtEntry, paymentId: string): Promise<boolean> {
-    const { environment, tenant, paymentService } = entry;
+    const { environment, tenant, paymentService, path } = entry;
     const retention = paymentService === 'periodic-payments' ? 'permanent' : 'expiring';
-    return affinity.recordEnvironment(paymentId, { environment, tenant }, retention);
+    const initiatedAs = path.split('/').slice(-2).join('/'); // service and product end the path of an initiation
+    return affinity.recordEnvironment(paymentId, { environment, tenant, initiatedAs }, retention);
   }
 }
 

@@ -48,6 +48,21 @@ describe('a request of a client with a quota, on Redis', { skip: skipWithoutRedi
     ]);
   });
 
+  test('reads nothing more where the contract is enforced, and knows with which product its payment was initiated', async (t) => {
+    const { pay, get, ask, trips } = await startClient(t, { requests: 'enforce', responses: 'off' });
+    const id = await pay();
+    assert.deepEqual(await trips(() => get(`${id}/authorisations`)), [
+      ['lease bucket', 'read payment', 'take bucket'],
+    ]);
+    const path = `${transfersPath.replace('sepa', 'instant-sepa')}/${id}`;
+    let refused = '';
+    const refusal = await trips(async () => {
+      refused = (await ask({ method: 'GET', path })).text;
+    });
+    assert.match(refused, /path\/payment-product \(path\)/);
+    assert.deepEqual(refusal[0], ['lease bucket', 'read payment', 'take bucket']); // the permit goes back later
+  });
+
   test('waits for two round trips before a status read is sent', async (t) => {
     const { pay, get, trips } = await startClient(t);
     for (let attempt = 1; ; attempt++) {
@@ -63,11 +78,15 @@ describe('a request of a client with a quota, on Redis', { skip: skipWithoutRedi
   });
 });
 
-async function startClient(t: TestContext) {
+async function startClient(t: TestContext, contract: object = {}) {
   const banks = [await startBank(t), await startBank(t)];
   const redis = await sharedRedisUrl(t);
   const state = createCountingState(redisStateFactory(redis)(), isOfARequest);
-  const [sandbox, production] = banks.map(({ baseUrl }) => ({ baseUrl, standardVersion: '1.3.11' }));
+  const [sandbox, production] = banks.map(({ baseUrl }) => ({
+    baseUrl,
+    standardVersion: '1.3.11',
+    contract,
+  }));
   const sections = {
     environments: { active: 'sandbox', sandbox, production },
     clients: clientSettings().map((client) => ({ ...client, quota: { rate: '100/s', burst: 100 } })),
@@ -76,15 +95,15 @@ async function startClient(t: TestContext) {
     statusCache: { pendingTtl: '1min', pendingTtlMax: '1min' },
   };
   const gateway = await startGateway(t, sections, state);
-  const send = async ({ headers = [], ...rest }: Call) => {
-    const reply = await call(gateway.url, {
-      ...rest,
-      headers: [...headers, ['X-API-Key', apiKeyOf('shop')]],
-    });
+  const ask = ({ headers = [], ...rest }: Call) =>
+    call(gateway.url, { ...rest, headers: [...headers, ['X-API-Key', apiKeyOf('shop')]] });
+  const send = async (one: Call) => {
+    const reply = await ask(one);
     assert.ok(reply.status < 300, reply.text);
     return reply;
   };
   return {
+    ask,
     get: (path: string) => send({ method: 'GET', path: `${transfersPath}/${path}` }),
     pay: async () => String(jsonOf(await send(initiation)).paymentId),
     /** The round trips of a request, each with its operations in alphabetical order, without the details of their keys. */

@@ -431,7 +431,8 @@ describe('the affinity that chooseEnvironment records', () => {
   test('names the environment and the tenant of an accepted initiation', async () => {
     for (const status of [200, 201]) {
       const { recorded } = await recordedFrom(initiation({ client: shop }), { paymentId: 'p-1' }, status);
-      assert.deepEqual(recorded, [{ id: 'p-1', affinity: inProduction, retention: 'expiring' }]);
+      const affinity = { ...inProduction, initiatedAs: 'payments/sepa-credit-transfers' };
+      assert.deepEqual(recorded, [{ id: 'p-1', affinity, retention: 'expiring' }]);
     }
   });
 

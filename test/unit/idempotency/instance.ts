@@ -79,9 +79,10 @@ export function createInstance(state: State, sections: Sections = {}): Instance 
   const resolve = createResolve({
     ...services,
     affinity: {
-      recordEnvironment: async (paymentId, { environment, tenant }, retention) =>
+      recordEnvironment: async (paymentId, { environment, tenant, initiatedAs }, retention) =>
         paymentId !== foreignPaymentId &&
-        recordedAffinities.push(`${paymentId} of ${tenant} in ${environment}, ${retention}`) > 0,
+        recordedAffinities.push(`${paymentId} of ${tenant} in ${environment}, ${initiatedAs}, ${retention}`) >
+          0,
     },
     audit: {
       record: async ({ who, outcome, details }) => void auditEvents.push({ who, outcome, ...details }),

@@ -70,7 +70,9 @@ describe('a write in doubt that is resolved as happened', () => {
     const entry = await entryOf(state);
     assert.ok(entry?.step === 'happened');
     assert.equal(entry.paymentId, 'a-payment');
-    assert.deepEqual(instance.recordedAffinities, ['a-payment of shop in sandbox, expiring']);
+    assert.deepEqual(instance.recordedAffinities, [
+      'a-payment of shop in sandbox, payments/sepa-credit-transfers, expiring',
+    ]);
     assert.deepEqual(await instance.services.unresolvedIndex.list(), []);
     assert.deepEqual(await instance.services.inDoubt.all(), []);
   });
@@ -99,7 +101,9 @@ describe('a write in doubt that is resolved as happened', () => {
     await putInDoubt(instance, request);
     const { id } = await inDoubtWriteOf(state, request);
     await instance.resolve({ ...given, id, outcome, paymentId: 'an-order' });
-    assert.deepEqual(instance.recordedAffinities, ['an-order of shop in sandbox, permanent']);
+    assert.deepEqual(instance.recordedAffinities, [
+      'an-order of shop in sandbox, periodic-payments/sepa-credit-transfers, permanent',
+    ]);
   });
 
   test('keeps the id of the cancelled payment if it is a cancellation, even if the operator gives another id', async (t) => {
