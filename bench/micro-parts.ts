@@ -147,6 +147,7 @@ const guarded: GuardedEnvironment = {
   others: [],
   requiresHeaders: false,
   missingHeader: () => undefined,
+  takenFrom: () => [],
   prepare: async () => {},
   isUnusable: () => false,
 };

@@ -135,7 +135,8 @@ function createRequestHandler(
   const statusCache = createStatusCache(config, services.statusCache, identities, prefetchPermit);
 
   const webhooks = createWebhookConfig(config, identities.current);
-  const guarded = createGuardedEnvironments(config.environments.all, (cause) =>
+  const hasWebhooks = (client: string) => webhooks.clients.get(client)?.urls !== undefined;
+  const guarded = createGuardedEnvironments(config.environments.all, hasWebhooks, (cause) =>
     telemetry.log('error', 'the contracts of the environments cannot be compiled: nothing is checked', {
       why: cause instanceof Error ? cause.message : String(cause),
     }),

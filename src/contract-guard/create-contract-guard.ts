@@ -229,6 +229,8 @@ function requestMessage(
 function responseMessage(
   { operation }: PisRequest,
   { status, headers, body }: PisResponse,
+  const path = { operation: name, paymentService, paymentProduct };
+  const taken = environment.takenFrom(client.name);
 ): CheckableMessage {
   const { name, paymentService, paymentProduct } = operation;
   return {

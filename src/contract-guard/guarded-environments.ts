@@ -5,6 +5,7 @@ import { readProfile } from '../config/contract-profile.ts';
 import type { EnvironmentSettings } from '../config/schema.ts';
 import { type Contract, type ContractOptions, contractHash, prepareContract } from '../contract/contract.ts';
 import type { Profile } from '../contract/profile.ts';
+import type { GatewayHeaders } from '../contract/request-headers.ts';
 import { type HeaderFields, isNamed } from '../pis/headers.ts';
 import type { OperationName } from '../pis/operations.ts';
 
@@ -27,6 +28,8 @@ export interface GuardedEnvironment {
   readonly requiresHeaders: boolean;
   /** The first required header that a request lacks. */
   missingHeader(operation: OperationName, headers: HeaderFields): string | undefined;
+  /** Headers that the gateway takes from this client, whatever the environment. */
+  takenFrom(client: string): readonly GatewayHeaders[];
 }
 
 /** A contract that messages of an environment are checked against. */
@@ -52,11 +55,13 @@ export interface GuardedEnvironments {
 const maxOthers = 4;
 
 /**
+ * @param hasWebhooks whether the gateway itself sends notifications to a client
  * @param onUnusable called if the contracts cannot be compiled, which is a bug
  * @throws Error if a profile cannot be read or used
  */
 export function createGuardedEnvironments(
   environments: readonly EnvironmentSettings[],
+  hasWebhooks: (client: string) => boolean,
   onUnusable: (cause: unknown) => void,
 ): GuardedEnvironments {
   const judged = environments.map((settings) => {
@@ -68,6 +73,7 @@ export function createGuardedEnvironments(
   let isUnusable = false;
   const all = judged.map(({ settings, judge }): GuardedEnvironment => {
     const { requests, responses, sample, requireHeaders } = settings.contract;
+    const written = writtenHeadersOf(settings);
     const others =
       requests === 'off' ? [] : [...different.values()].filter(({ hash }) => hash !== judge.hash);
     return {
@@ -81,7 +87,8 @@ export function createGuardedEnvironments(
       requiresHeaders: Object.values(requireHeaders).some((names) => names.length > 0),
       prepare,
       isUnusable: () => isUnusable,
-      missingHeader: (operation, headers) => findMissing(requireHeaders[operation], headers),
+      missingHeader: (operation, headers) => findMissing(requireHeaders[operation], headers, written),
+      takenFrom: (client) => (hasWebhooks(client) ? notificationsOnly : nothing),
     };
   });
   const active = new Map(all.filter(isActive).map((environment) => [environment.name, environment]));
@@ -114,19 +121,49 @@ async function prepareAll(environments: readonly GuardedEnvironment[]): Promise<
   }
 }
 
-function findMissing(required: readonly string[], headers: HeaderFields): string | undefined {
+const notificationsOnly: readonly GatewayHeaders[] = ['notifications'];
+const nothing: readonly GatewayHeaders[] = [];
+
+/** What the gateway takes from the TPPs of an environment: it sends no header, or writes one itself. */
+const gatewayHeadersOf = ({ bankNotifications, signing }: EnvironmentSettings): readonly GatewayHeaders[] => [
+  ...(bankNotifications === 'forward' ? nothing : notificationsOnly),
+  ...(signing ? (['signature'] as const) : nothing),
+];
+
+/** What the gateway writes itself: the bank gets it in any case. In lower case. */
+const writtenHeadersOf = ({ bankNotifications, signing }: EnvironmentSettings): ReadonlySet<string> =>
+  new Set([
+    ...(bankNotifications === 'receive'
+      ? ['tpp-notification-uri', 'tpp-notification-content-preferred']
+      : []),
+    ...(signing ? ['digest', 'signature', 'tpp-signature-certificate'] : []),
+  ]);
+
+function findMissing(
+  required: readonly string[],
+  headers: HeaderFields,
+  written: ReadonlySet<string>,
+): string | undefined {
   if (required.length === 0) return undefined;
   return required.find((name) => {
     const lowerName = name.toLowerCase();
-    return !headers.some(([field, value]) => isNamed(field, lowerName) && value.trim() !== '');
+    return (
+      !written.has(lowerName) &&
+      !headers.some(([field, value]) => isNamed(field, lowerName) && value.trim() !== '')
+    );
   });
 }
 
-const contractOptions = ({ name, standardVersion, contract }: EnvironmentSettings): ContractOptions => ({
-  standardVersion,
-  ...(contract.timeZone !== undefined && { timeZone: contract.timeZone }),
-  ...(contract.profile !== undefined && { profile: openProfile(contract.profile, name) }),
-});
+function contractOptions(settings: EnvironmentSettings): ContractOptions {
+  const { name, standardVersion, contract } = settings;
+  const gatewayHeaders = gatewayHeadersOf(settings);
+  return {
+    standardVersion,
+    ...(contract.timeZone !== undefined && { timeZone: contract.timeZone }),
+    ...(contract.profile !== undefined && { profile: openProfile(contract.profile, name) }),
+    ...(gatewayHeaders.length > 0 && { gatewayHeaders }),
+  };
+}
 
 /** @throws Error that names the setting */
 function openProfile(file: string, environment: string): Profile {

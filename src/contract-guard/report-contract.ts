@@ -22,8 +22,8 @@ export function reportContract(
     const environment = guarded.of(request.environment.name);
     if (!environment) return next(request);
     const response = next(request);
-    if (environment.requests === 'report' && checked === 'messages')
-      contractGuard.addRequest(environment, request);
+    const isOfTpp = checked === 'messages' && request.tppHeaders !== undefined; // not a later read of one that waits
+    if (environment.requests === 'report' && isOfTpp) contractGuard.addRequest(environment, request);
     if (environment.responses === 'off') return response;
     if (Math.random() >= environment.sample) {
       contractGuard.skipAnswer(environment);

@@ -82,7 +82,7 @@ function hasOtherCharset(contentType: string): boolean {
 }
 
 /** Whether `Accept` allows a format of the standard's answers (RFC 9110 section 12.5.1, without weights). */
-export function acceptsAnswer(accept: string, product: string): boolean {
+export function acceptsAnswer(accept: string, operation: OperationName, product: string): boolean {
   return accept
     .toLowerCase()
     .split(',')
@@ -90,6 +90,7 @@ export function acceptsAnswer(accept: string, product: string): boolean {
       const type = (range.split(';', 1)[0] ?? '').trim();
       if (type === 'application/json' || type === '*/*' || type === 'application/*' || type === '')
         return true;
+      if (operation === 'getPaymentStatus' && type === 'text/event-stream') return true; // for the gateway
       return isXmlProduct(product) && (type === 'application/xml' || type === 'multipart/form-data');
     });
 }

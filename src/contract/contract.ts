@@ -5,6 +5,7 @@ import { answerDefinitions } from './answer-schemas.ts';
 import { compileSchemas, type Definitions, type Direction, type Validators } from './compile-schemas.ts';
 import { sharedDefinitions } from './field-schemas.ts';
 import { applyProfile, type Profile } from './profile.ts';
+import type { GatewayHeaders } from './request-headers.ts';
 import { requestDefinitions } from './request-schemas.ts';
 import { nearestVersion, ofVersion, type StandardVersion } from './standard-versions.ts';
 
@@ -14,6 +15,8 @@ export interface ContractOptions {
   readonly profile?: Profile | undefined;
   /** The zone of the bank, such as `Europe/Amsterdam`: only with it, a date in the past is harmful. */
   readonly timeZone?: string | undefined;
+  /** Headers that the gateway takes from the TPP in this environment: they are not judged. */
+  readonly gatewayHeaders?: readonly GatewayHeaders[] | undefined;
 }
 
 export interface Contract {
@@ -22,6 +25,7 @@ export interface Contract {
   readonly version: StandardVersion;
   readonly profile: Profile | undefined;
   readonly timeZone: string | undefined;
+  readonly gatewayHeaders: readonly GatewayHeaders[];
   readonly validators: Validators;
 }
 
@@ -61,6 +65,7 @@ async function compile(hash: string, options: ContractOptions, definitions: Defi
     version: nearestVersion(options.standardVersion),
     profile: options.profile,
     timeZone: options.timeZone,
+    gatewayHeaders: options.gatewayHeaders ?? [],
     validators: await compileSchemas(definitions, directions),
   };
 }
@@ -129,13 +134,17 @@ function resolve(version: StandardVersion): Definitions {
   return resolved;
 }
 
-function hashOf({ profile, standardVersion, timeZone }: ContractOptions, definitions: Definitions): string {
+function hashOf(
+  { profile, standardVersion, timeZone, gatewayHeaders = [] }: ContractOptions,
+  definitions: Definitions,
+): string {
   const content = [
     ruleRevision,
     nearestVersion(standardVersion),
     definitions,
     profile ?? null,
     timeZone ?? null,
+    gatewayHeaders,
   ];
   return createHash('sha256').update(JSON.stringify(content)).digest('hex').slice(0, 16);
 }

@@ -54,7 +54,7 @@ export function checkSignature(request: SignedRequest, list: DeviationList): voi
   if (!isComplete || !/^(?:(?:rsa|ecdsa)-sha(?:256|512)|hs2019)$/i.test(parameters.get('algorithm') ?? '')) {
     list.add('harmful', 'signature', signaturePath, 'refused');
   }
-  const signed = new Set((parameters.get('headers') ?? '').toLowerCase().split(/\s+/));
+  const signed = signedNamesIn(signature);
   if (
     parameters.has('headers') &&
     ['digest', 'x-request-id', ...mustBeSigned].some((name) => !signed.has(name))
@@ -62,6 +62,10 @@ export function checkSignature(request: SignedRequest, list: DeviationList): voi
     list.add('harmful', 'signed-headers', signaturePath, 'refused');
   }
 }
+
+/** The headers that a signature covers, in lower case. */
+export const signedNamesIn = (signature: string): ReadonlySet<string> =>
+  new Set((parametersOf(signature).get('headers') ?? '').toLowerCase().split(/\s+/));
 
 /** Of `keyId="...",algorithm="..."`, with names in lower case. Some clients put the word `Signature` before them. */
 function parametersOf(signature: string): ReadonlyMap<string, string> {

@@ -20,7 +20,13 @@ import { withLevels } from './profile.ts';
 import { readJson } from './read-json.ts';
 import { readMultipart } from './read-multipart.ts';
 import { readXml, type XmlDocument } from './read-xml.ts';
-import { type InspectedHeaders, inspectHeaders, judgeAddedHeaders } from './request-headers.ts';
+import {
+  type GatewayHeaders,
+  type InspectedHeaders,
+  inspectHeaders,
+  judgeAddedHeaders,
+  withoutTaken,
+} from './request-headers.ts';
 import type { requestDefinitions } from './request-schemas.ts';
 
 /** A request of one of the eight operations; can be sent to a worker thread. */
@@ -30,6 +36,8 @@ export interface JudgedRequest {
   readonly paymentProduct: string;
   /** As the TPP sent them. Those of the gateway are not judged. */
   readonly headers: HeaderFields;
+  /** Headers that the gateway takes from this client, whatever the environment. */
+  readonly taken?: readonly GatewayHeaders[] | undefined;
   readonly body: Uint8Array;
   /** Milliseconds since 1970. */
   readonly receivedAtMs: number;
@@ -57,11 +65,11 @@ interface InspectedJson {
 /** Never throws because of the content of a request. */
 export function inspectRequest(request: JudgedRequest): InspectedRequest {
   const list = new DeviationList();
-  const { operation, headers: fields, initiatedAs } = request;
+  const { operation, headers: fields, taken = [], initiatedAs } = request;
   const headers = inspectHeaders(operation, fields, list);
   const body = Buffer.from(request.body.buffer, request.body.byteOffset, request.body.byteLength);
   if (headers.digest !== undefined) checkDigest(headers.digest, body, list);
-  if (headers.accept !== undefined && !acceptsAnswer(headers.accept, request.paymentProduct)) {
+  if (headers.accept !== undefined && !acceptsAnswer(headers.accept, operation, request.paymentProduct)) {
     list.add('notable', 'accept', 'headers/Accept', 'may-be-refused');
   }
   if (initiatedAs && initiatedAs.paymentService !== request.paymentService) {
@@ -71,14 +79,14 @@ export function inspectRequest(request: JudgedRequest): InspectedRequest {
     list.add('harmful', 'path', 'path/payment-product', 'refused');
   }
   const content = inspectBody(request, headers, body, list);
-  return { request, headers, common: list.sorted(), ...content };
+  return { request, headers, common: withoutTaken(list.sorted(), taken, headers), ...content };
 }
 
 /** The deviations of a request from a contract, harmful ones first. */
 export function judgeRequest(contract: Contract, inspected: InspectedRequest): readonly Deviation[] {
   const { request, headers, common, json, xml } = inspected;
   const list = new DeviationList();
-  list.addAll(common);
+  list.addAll(withoutTaken(common, contract.gatewayHeaders, headers));
   judgeAddedHeaders(contract.version, headers, list);
   judgePath(contract, request, list);
   if (request.body.length > 0) judgeContentType(contract, inspected, list);

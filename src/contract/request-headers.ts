@@ -3,8 +3,8 @@
 import { isIP } from 'node:net';
 import { type HeaderFields, lowerCase } from '../pis/headers.ts';
 import type { OperationName } from '../pis/operations.ts';
-import type { DeviationList, Effect, Level, Rule } from './deviation.ts';
-import { checkSignature } from './digest.ts';
+import type { Deviation, DeviationList, Effect, Level, Rule } from './deviation.ts';
+import { checkSignature, signedNamesIn } from './digest.ts';
 import type { StandardVersion } from './standard-versions.ts';
 
 /** What the rest of the check needs of the headers. */
@@ -13,9 +13,23 @@ export interface InspectedHeaders {
   readonly contentEncoding: string | undefined;
   readonly accept: string | undefined;
   readonly digest: string | undefined;
+  /** Headers of which the bank gets what the TPP has sent, whatever the gateway does in its environment. */
+  readonly signed: SignedByTpp;
   /** Headers that 1.3.11 adds, and what is wrong with their values. */
   readonly added: readonly AddedHeader[];
 }
+
+/** What the TPP has signed itself: then the gateway does not change it. */
+interface SignedByTpp {
+  readonly request: boolean;
+  readonly notifications: boolean;
+}
+
+/**
+ * Headers that the gateway takes from the TPP, and does not send or writes itself: those of notifications, and those of a
+ * signature. In both cases unless the TPP has signed them.
+ */
+export type GatewayHeaders = 'notifications' | 'signature';
 
 interface AddedHeader {
   readonly path: string;
@@ -74,8 +88,37 @@ export function inspectHeaders(
     contentEncoding: values.get('content-encoding'),
     accept: values.get('accept'),
     digest: values.get('digest'),
+    signed: signedByTpp(values.get('signature')),
     added,
   };
+}
+
+/** The deviations of headers that the bank gets. @param taken what the gateway takes */
+export function withoutTaken(
+  deviations: readonly Deviation[],
+  taken: readonly GatewayHeaders[],
+  { signed }: Pick<InspectedHeaders, 'signed'>,
+): readonly Deviation[] {
+  if (deviations.length === 0 || taken.length === 0) return deviations;
+  const paths = new Set(
+    taken.flatMap((headers) => {
+      if (headers === 'notifications') return signed.notifications ? [] : notificationPaths;
+      return signed.request ? [] : signaturePaths;
+    }),
+  );
+  return deviations.filter(({ path }) => !paths.has(path));
+}
+
+const notificationPaths = ['headers/TPP-Notification-URI', 'headers/TPP-Notification-Content-Preferred'];
+const signaturePaths = ['headers/Digest', 'headers/Signature', 'headers/TPP-Signature-Certificate'];
+
+const unsigned: SignedByTpp = { request: false, notifications: false };
+
+function signedByTpp(signature: string | undefined): SignedByTpp {
+  if (signature === undefined) return unsigned;
+  const names = signedNamesIn(signature);
+  const notifications = ['tpp-notification-uri', 'tpp-notification-content-preferred'];
+  return { request: true, notifications: notifications.some((name) => names.has(name)) };
 }
 
 /** Judges the headers that only 1.3.11 has. */

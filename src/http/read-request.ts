@@ -70,6 +70,7 @@ export function createRequestReader(settings: RequestReaderSettings): ReadReques
       wantsEvents,
       requestedEnvironment: requestedEnvironmentIn(head, environments, client),
       headers: head.outbound,
+      tppHeaders: head.outbound,
       body: emptyBody,
       arrivedAtMs,
       deadlineAtMs: arrivedAtMs + deadlineMs[operation.lane],

@@ -87,6 +87,8 @@ export interface PisRequest {
   readonly requestedEnvironment?: string | undefined;
   /** End-to-end fields as the TPP sent them, without framing and without fields for the gateway. Stage 1 may set the trace. */
   headers: HeaderFields;
+  /** As `headers`, but no stage changes it. `undefined` for requests that no TPP has sent. */
+  readonly tppHeaders?: HeaderFields | undefined;
   /** The bytes of the body; empty if there is none, and after the response was sent. */
   body: Buffer;
   /** When the request was received: milliseconds of `performance.now()`. */

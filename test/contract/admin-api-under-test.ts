@@ -142,7 +142,12 @@ export function startAdminApi(
     subscriptions,
     pollLimits: () => [{ environment: 'sandbox', perSecond: 10 }],
     contractReport: { read: async () => ({ fromMs: 0, deviations: [], messages: [], skipped: [] }) },
-    guarded: () => createGuardedEnvironments([], () => {}),
+    guarded: () =>
+      createGuardedEnvironments(
+        [],
+        () => false,
+        () => {},
+      ),
     compareTo: async () => undefined,
     loss: { report: () => lossReport, acceptLoss: async () => lossReport.status !== 'ok' },
     configuration: () => ({ log: { level: 'info' } }),

@@ -22,6 +22,7 @@ export const environment = (changes: Partial<GuardedEnvironment> = {}): GuardedE
   others: [],
   requiresHeaders: false,
   missingHeader: () => undefined,
+  takenFrom: () => [],
   prepare: async () => {},
   isUnusable: () => false,
   ...changes,
