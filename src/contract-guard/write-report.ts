@@ -221,9 +221,12 @@ const baselinesIn = ({ messages }: WaitingWrite, totals: readonly number[]): rea
 const detailsValue = (name: string, details: RowDetails) =>
   ({ group: 'errors', name, value: encodeDetails(details) }) as const;
 
-/** A deviation that every bank has is no change. */
-const isOfBank = ({ isOwn, direction, level }: CountedDeviation) =>
-  isOwn && direction === 'response' && level !== 'usual';
+/**
+ * A deviation that every bank has is no change. Nor is the form of an error: errors are rare, so that the answers before show nothing
+ * about it.
+ */
+const isOfBank = ({ isOwn, direction, level, path }: CountedDeviation) =>
+  isOwn && direction === 'response' && level !== 'usual' && path !== 'error' && !path.startsWith('error/');
 
 function kindKey({ environment, hash, operation, path, rule }: CountedDeviation): string {
   return `contract-kind:${digest([environment, hash, operation, path, rule])}`;

@@ -206,7 +206,9 @@ export const answerDefinitions = {
     requiredSince11([], ['scaStatus']),
   ),
 
-  tppMessagesError: object({ tppMessages, _links: ref('links') }, ['tppMessages']),
+  tppMessagesError: object({ tppMessages: { ...tppMessages, minItems: 1 }, _links: ref('links') }, [
+    'tppMessages',
+  ]),
   problem: object(
     {
       type: requiredText(70),

@@ -5,7 +5,7 @@ import { isJson } from '../pis/media-type.ts';
 import type { OperationName } from '../pis/operations.ts';
 import { essenceOf, isXmlProduct, mediaTypes } from './content-types.ts';
 import type { Contract } from './contract.ts';
-import { type Deviation, DeviationList } from './deviation.ts';
+import { type Deviation, DeviationList, type Rule } from './deviation.ts';
 import { fieldOf } from './payment-rules.ts';
 import { withLevels } from './profile.ts';
 import { readJson } from './read-json.ts';
@@ -31,6 +31,8 @@ interface InspectedJson {
   readonly root: 'body' | 'error';
   readonly value: unknown;
   readonly repeatedKeys: readonly (readonly string[])[];
+  /** Of an error: whether the files define its body. */
+  readonly isDescribed?: boolean | undefined;
 }
 
 /** Never throws because of the content of an answer. */
@@ -50,7 +52,8 @@ export function inspectResponse(response: JudgedResponse): InspectedResponse {
 export function judgeResponse(contract: Contract, { common, json }: InspectedResponse): readonly Deviation[] {
   const list = new DeviationList();
   list.addAll(common);
-  if (json) judgeJson(contract, json, list);
+  if (json?.root === 'error') judgeError(contract, json, list);
+  else if (json) judgeJson(contract, json, list);
   return withLevels(contract.profile, list.sorted());
 }
 
@@ -124,7 +127,7 @@ function inspectBody(
   list: DeviationList,
 ): InspectedJson | undefined {
   const { operation, status } = response;
-  if (status >= 400) return inspectError(contentType, body, list);
+  if (status >= 400) return inspectError(status, contentType, body, list);
   const success = successes[operation].find((one) => one.status === status) ?? repeated(operation, status);
   if (!success) return undefined;
   if (success.definition === undefined) {
@@ -157,21 +160,73 @@ function messageOf({ operation, paymentProduct }: JudgedResponse): 'pain.001' | 
   return operation === 'getPayment' || operation === 'getPeriodicPayment' ? 'pain.001' : undefined;
 }
 
-/** Some errors have a body in one of two formats. Banks differ, so that nothing of it is harmful. */
+/**
+ * The errors for which the files define a body, in one of two formats, the same ones in both versions. The others are often sent by
+ * proxies in front of the bank.
+ */
+const describedErrors: ReadonlySet<number> = new Set([400, 401, 403, 404, 405, 409]);
+/** Firewalls and TLS proxies in front of a bank refuse clients with a page in HTML. */
+const refusedByProxies: ReadonlySet<number> = new Set([401, 403]);
+const problemType = 'application/problem+json';
+
+/** An error is harmful if a client cannot read its code. Banks differ in the rest. */
 function inspectError(
+  status: number,
   contentType: string | undefined,
   body: Buffer,
   list: DeviationList,
 ): InspectedJson | undefined {
-  if (body.length === 0) return undefined;
-  if (!isJson(contentType)) return void list.add('usual', 'content-type', 'error', 'none');
+  if (body.length === 0) return undefined; // the status is all that a client needs
+  const isDescribed = describedErrors.has(status);
+  const essence = essenceOf(contentType);
+  if (!isJson(contentType)) {
+    if (!isDescribed || (essence === 'text/html' && refusedByProxies.has(status))) {
+      return void list.add('usual', 'content-type', 'error', 'none');
+    }
+    return void list.add('harmful', 'content-type', 'error', 'client-may-fail');
+  }
   const found = new DeviationList();
   const json = inspectJson(body, 'problem', 'error', found);
-  list.addAll(found.sorted().map((deviation) => ({ ...deviation, level: 'usual', effect: 'none' })));
+  list.addAll(isDescribed ? found.sorted() : found.sorted().map(asUsual));
   if (!json) return undefined;
-  return fieldOf(json.value, 'tppMessages') === undefined
-    ? json
-    : { ...json, definition: 'tppMessagesError' };
+  const definition = errorFormatOf(json.value, essence);
+  const isMislabelled = (definition === 'problem') !== (essence === problemType);
+  if (isDescribed && isMislabelled) list.add('notable', 'content-type', 'error', 'client-may-fail');
+  return { ...json, definition, isDescribed };
+}
+
+/** By the body, and if it has no code in either format, by its type. */
+function errorFormatOf(value: unknown, essence: string): 'tppMessagesError' | 'problem' {
+  if (fieldOf(value, 'tppMessages') !== undefined) return 'tppMessagesError';
+  return fieldOf(value, 'code') !== undefined || essence === problemType ? 'problem' : 'tppMessagesError';
+}
+
+const asUsual = (deviation: Deviation): Deviation => ({ ...deviation, level: 'usual', effect: 'none' });
+
+/** Without these, a client does not know what the error is. */
+const neededInErrors: ReadonlySet<string> = new Set([
+  'error',
+  'error/tppMessages',
+  'error/tppMessages/#',
+  'error/tppMessages/#/category',
+  'error/tppMessages/#/code',
+  'error/code',
+]);
+const unreadable: ReadonlySet<Rule> = new Set(['required', 'type', 'enum', 'pattern', 'min-items']);
+
+function judgeError({ validators }: Contract, json: InspectedJson, list: DeviationList): void {
+  const { definition, root, value, repeatedKeys, isDescribed } = json;
+  for (const segments of repeatedKeys) {
+    list.add('usual', 'duplicate-key', validators.pathOf(root, segments), 'none');
+  }
+  const found = new DeviationList();
+  validators.validate(definition, value, root, found);
+  for (const deviation of found.sorted()) {
+    const isHarmful = isDescribed && neededInErrors.has(deviation.path) && unreadable.has(deviation.rule);
+    list.addAll([
+      isHarmful ? { ...deviation, level: 'harmful', effect: 'client-may-fail' } : asUsual(deviation),
+    ]);
+  }
 }
 
 function inspectJson(
@@ -194,10 +249,8 @@ function inAnswer(deviation: Deviation): Deviation {
 
 function judgeJson({ validators }: Contract, json: InspectedJson, list: DeviationList): void {
   const { definition, root, value, repeatedKeys } = json;
-  const isError = root === 'error';
   for (const segments of repeatedKeys) {
-    const path = validators.pathOf(root, segments);
-    list.add(isError ? 'usual' : 'harmful', 'duplicate-key', path, isError ? 'none' : 'client-may-fail');
+    list.add('harmful', 'duplicate-key', validators.pathOf(root, segments), 'client-may-fail');
   }
   validators.validate(definition, value, root, list);
   if (definition !== 'paymentInitiated' && definition !== 'authorisationStarted') return;
