@@ -36,7 +36,11 @@ export const contractComparison = z.object({
       clients: clientCounts,
       lastSeen: dateTime,
       xRequestId: z.string(),
-      inBoth: z.boolean().describe('Whether it is a deviation in the first environment as well.'),
+      inBoth: z
+        .boolean()
+        .describe(
+          'Whether the first environment refuses these requests as well: a switch does not ask about them. Of deviations that are not harmful: whether it has the same one.',
+        ),
       mustAcknowledge: z.boolean().describe('Whether a switch must acknowledge it.'),
     }),
   ),

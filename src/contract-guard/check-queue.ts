@@ -3,6 +3,7 @@
  * busy, checks wait. When the ring is full, or a check has waited for too long, it is skipped and counted.
  */
 
+import type { Deviation } from '../contract/deviation.ts';
 import { emptyBody } from '../request/body-buffer.ts';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
 import type { Direction, SkipReason } from './deviation-counts.ts';
@@ -16,12 +17,12 @@ export interface QueuedCheck {
   readonly body: Buffer;
   /** Of the bank; `undefined` to check the request. */
   readonly response: PisResponse | undefined;
-  /** Whether the request was already checked against its own contract, because that is enforced. */
-  readonly isOwnDone: boolean;
+  /** What a request was already found to violate in its own contract, because that is enforced. */
+  readonly own: readonly Deviation[] | undefined;
 }
 
 export interface CheckQueue {
-  addRequest(environment: GuardedEnvironment, request: PisRequest, isOwnDone?: boolean): void;
+  addRequest(environment: GuardedEnvironment, request: PisRequest, own?: readonly Deviation[]): void;
   addResponse(environment: GuardedEnvironment, request: PisRequest, response: PisResponse): void;
   /** Checks what waits, for at most `sliceMs`. @returns whether nothing waits any more */
   drain(): boolean;
@@ -75,7 +76,7 @@ export function createCheckQueue({
     environment: GuardedEnvironment,
     request: PisRequest,
     response: PisResponse | undefined,
-    isOwnDone: boolean,
+    own: readonly Deviation[] | undefined,
   ): void {
     const size = (response ?? request).body.length;
     if (count === maxChecks || bytes + size > maxBytes) {
@@ -83,7 +84,7 @@ export function createCheckQueue({
       return;
     }
     const body = response ? emptyBody : request.body;
-    slots[(first + count) % maxChecks] = { environment, request, body, response, isOwnDone };
+    slots[(first + count) % maxChecks] = { environment, request, body, response, own };
     count += 1;
     bytes += size;
   }
@@ -124,8 +125,8 @@ export function createCheckQueue({
   }
 
   return {
-    addRequest: (environment, request, isOwnDone = false) => add(environment, request, undefined, isOwnDone),
-    addResponse: (environment, request, response) => add(environment, request, response, false),
+    addRequest: (environment, request, own) => add(environment, request, undefined, own),
+    addResponse: (environment, request, response) => add(environment, request, response, undefined),
     drain,
     start() {
       timer = setInterval(() => {

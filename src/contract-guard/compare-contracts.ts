@@ -28,7 +28,7 @@ export function compareContracts(
   if (!from || !to) return undefined;
   const requests = report.messages.filter((row) => isChecked(row, from, to));
   const found = report.deviations.filter((row) => isChecked(row, from, to) && row.level !== 'usual');
-  const own = new Set(report.deviations.filter((row) => isChecked(row, from, from)).map(keyOf));
+  const isInBoth = inBothOf(report, from);
   const judgedSinceMs = requests.length > 0 ? Math.min(...requests.map(({ firstMs }) => firstMs)) : undefined;
   const skipped = report.skipped
     .filter(({ environment, direction }) => environment === from.name && direction === 'request')
@@ -45,12 +45,36 @@ export function compareContracts(
       judgedSinceMs !== undefined &&
       judgedSinceMs <= report.fromMs &&
       skipped.length === 0,
-    differences: mergeOwn(found).map((row) => ({
-      ...row,
-      isInBoth: own.has(keyOf(row)),
-      mustAcknowledge: row.level === 'harmful' && severe.has(row.effect),
-    })),
+    differences: mergeOwn(found.map((row) => ({ ...row, isInBoth: isInBoth(row) })))
+      .map((row) => ({
+        ...row,
+        mustAcknowledge: row.level === 'harmful' && severe.has(row.effect) && !isNoDifference(row),
+      }))
+      .toSorted((one, other) => Number(other.mustAcknowledge) - Number(one.mustAcknowledge)),
   };
+}
+
+/**
+ * A request that both environments refuse has never worked, and a switch changes nothing for it. What cannot be judged may be
+ * another thing in each environment.
+ */
+const isNoDifference = ({ isInBoth, effect }: ComparedDeviation) => isInBoth && effect !== 'not-judged';
+
+/**
+ * Whether deviations are the same in the environment that the requests were sent to. Harmful ones are compared for each request when
+ * it is checked: that the other contract has the same rule says nothing about the same request. The mark names the own contract, so
+ * that it does not count after that has changed.
+ */
+function inBothOf(report: ContractReport, from: GuardedEnvironment): (row: ReportedDeviation) => boolean {
+  const own = new Set(report.deviations.filter((row) => isChecked(row, from, from)).map(keyOf));
+  return (row) => {
+    if (row.hash === from.own.hash || row.alsoRefusedBy === from.own.hash) return true;
+    return row.level !== 'harmful' && own.has(keyOf(row));
+  };
+}
+
+interface ComparedDeviation extends ReportedDeviation {
+  readonly isInBoth: boolean;
 }
 
 /** If both environments have the same contract, the requests were checked once. */
@@ -63,18 +87,19 @@ const isChecked = (
 const keyOf = ({ operation, path, rule }: ReportedDeviation) => `${operation} ${path} ${rule}`;
 
 /** A contract that became the environment's own by a reload has rows of both kinds. */
-function mergeOwn(rows: readonly ReportedDeviation[]): readonly ReportedDeviation[] {
-  const merged = new Map<string, ReportedDeviation>();
+function mergeOwn(rows: readonly ComparedDeviation[]): readonly ComparedDeviation[] {
+  const merged = new Map<string, ComparedDeviation>();
   for (const row of rows) {
-    const known = merged.get(keyOf(row));
+    const key = `${keyOf(row)} ${row.level} ${row.effect} ${row.isInBoth}`;
+    const known = merged.get(key);
     if (!known) {
-      merged.set(keyOf(row), row);
+      merged.set(key, row);
       continue;
     }
     const [last, other] = row.lastMs >= known.lastMs ? [row, known] : [known, row];
     const clients = new Map(last.clients.map(({ client, count }) => [client, count]));
     for (const { client, count } of other.clients) clients.set(client, (clients.get(client) ?? 0) + count);
-    merged.set(keyOf(row), {
+    merged.set(key, {
       ...last,
       count: row.count + known.count,
       firstMs: Math.min(row.firstMs, known.firstMs),

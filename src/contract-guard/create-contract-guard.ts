@@ -87,8 +87,8 @@ export function createContractGuard({
 
   /** Called by the queue. */
   function check(queued: QueuedCheck): boolean {
-    const { environment, request, response, isOwnDone } = queued;
-    const judges = judgesOf(environment, response !== undefined, isOwnDone);
+    const { environment, request, response, own } = queued;
+    const judges = judgesOf(environment, response !== undefined, own !== undefined);
     if (!isPrepared(judges)) {
       if (!environment.isUnusable()) {
         void environment.prepare();
@@ -130,6 +130,7 @@ export function createContractGuard({
     request: PisRequest,
     message: CheckableMessage,
     judges: readonly Judge[],
+    own?: readonly Deviation[],
   ): Deviations | Promise<Deviations> {
     const { direction, content } = message;
     const onResult = (results: readonly (readonly Deviation[])[] | undefined): Deviations => {
@@ -139,11 +140,15 @@ export function createContractGuard({
       }
       const atMs = direction === 'request' ? content.receivedAtMs : Date.now();
       const { client, requestId, operation } = request;
+      const isRefusedByOwn = isRefused(own ?? results[0]);
       for (const [index, { hash, isOwn }] of judges.entries()) {
+        const deviations = results[index] ?? [];
+        const isInBoth = !isOwn && isRefusedByOwn && isRefused(deviations);
+        const alsoRefusedBy = isInBoth ? environment.own.hash : undefined;
         const kind = { environment: environment.name, hash, isOwn, direction };
         counts.add(
-          { ...kind, operation: operation.name, client: client.name, requestId, atMs },
-          results[index] ?? [],
+          { ...kind, operation: operation.name, client: client.name, requestId, atMs, alsoRefusedBy },
+          deviations,
         );
       }
       return results[0];
@@ -200,6 +205,10 @@ export function createContractGuard({
 
 const isPrepared = (judges: readonly Judge[]) => judges.every(({ contract }) => contract !== undefined);
 
+/** Whether an environment with this contract refuses the request. */
+const isRefused = (deviations: Deviations = []) =>
+  deviations.some(({ level, effect }) => level === 'harmful' && effect === 'refused');
+
 function judgesOf(
   { own, others }: GuardedEnvironment,
   isResponse: boolean,
@@ -220,6 +229,8 @@ function requestMessage(
   const { operation, client, headers, tppHeaders = headers, arrivedAtMs } = request;
   const { name, paymentService, paymentProduct } = operation;
   const receivedAtMs = Date.now() - (performance.now() - arrivedAtMs);
+  const path = { operation: name, paymentService, paymentProduct };
+  const taken = environment.takenFrom(client.name);
   return {
     direction: 'request',
     content: { ...path, headers: tppHeaders, taken, body, receivedAtMs, initiatedAs },
@@ -229,8 +240,6 @@ function requestMessage(
 function responseMessage(
   { operation }: PisRequest,
   { status, headers, body }: PisResponse,
-  const path = { operation: name, paymentService, paymentProduct };
-  const taken = environment.takenFrom(client.name);
 ): CheckableMessage {
   const { name, paymentService, paymentProduct } = operation;
   return {

@@ -22,6 +22,11 @@ export interface CheckedMessage extends CheckedKind {
   readonly requestId: string;
   /** When it was received: milliseconds since 1970. */
   readonly atMs: number;
+  /**
+   * For the contract of another environment: the hash of the own contract, if both refuse the request. It has never worked, so it is
+   * no difference between the environments.
+   */
+  readonly alsoRefusedBy?: string | undefined;
 }
 
 /** How often clients had one deviation. */
@@ -32,6 +37,8 @@ export interface CountedDeviation extends CheckedKind {
   readonly level: Level;
   readonly effect: Effect;
   readonly client: string;
+  /** As in the messages. */
+  readonly alsoRefusedBy?: string | undefined;
   readonly count: number;
   /** Milliseconds since 1970. */
   readonly firstMs: number;
@@ -79,6 +86,7 @@ const maxDeviations = 5_000;
 
 interface DeviationCount {
   readonly deviation: Deviation;
+  readonly alsoRefusedBy: string | undefined;
   count: number;
   readonly firstMs: number;
   lastMs: number;
@@ -125,10 +133,10 @@ export function createDeviationCounts(): DeviationCounts {
     last: CheckedMessage,
   ): void {
     const { rule, path } = deviation;
-    const { atMs, requestId } = last;
+    const { atMs, requestId, alsoRefusedBy } = last;
     const ofPath = deviations.get(path) ?? addTo(deviations, path, []);
     for (const known of ofPath) {
-      if (known.deviation.rule !== rule) continue;
+      if (known.deviation.rule !== rule || known.alsoRefusedBy !== alsoRefusedBy) continue;
       known.count += 1;
       known.lastMs = atMs;
       known.requestId = requestId;
@@ -139,7 +147,7 @@ export function createDeviationCounts(): DeviationCounts {
       return;
     }
     deviationCount += 1;
-    ofPath.push({ deviation, count: 1, firstMs: atMs, lastMs: atMs, requestId });
+    ofPath.push({ deviation, alsoRefusedBy, count: 1, firstMs: atMs, lastMs: atMs, requestId });
   }
 
   function skip(environment: string, direction: Direction, reason: SkipReason): void {

@@ -45,6 +45,7 @@ const deviationNames = (row: Omit<DeviationRow, 'client' | 'count'>): Names => [
   row.rule,
   row.level,
   row.effect,
+  ...(row.alsoRefusedBy === undefined ? [] : [row.alsoRefusedBy]),
 ];
 
 export const counterName = {
@@ -63,7 +64,10 @@ export const valueName = {
 
 const kind = [z.string(), z.string(), z.literal([0, 1]), z.enum(['request', 'response'])] as const;
 const text = z.string();
-const deviationCounter = z.tuple([...kind, text, text, text, text, text, text]);
+const deviationCounter = z.union([
+  z.tuple([...kind, text, text, text, text, text, text]),
+  z.tuple([...kind, text, text, text, text, text, text, text]),
+]);
 const messagesCounter = z.tuple([...kind, text, text]);
 const skippedCounter = z.tuple([text, z.enum(['request', 'response']), text]);
 
@@ -74,6 +78,8 @@ export interface StoredDeviation extends CheckedKind {
   readonly rule: string;
   readonly level: string;
   readonly effect: string;
+  /** The hash of the environment's own contract at that time, if both contracts refused the requests. */
+  readonly alsoRefusedBy?: string | undefined;
   readonly client: string;
   readonly count: number;
   /** The name of its value. */
@@ -135,9 +141,11 @@ export function decodeDay(
 function decodeDeviation(names: string, count: number): readonly StoredDeviation[] {
   const parsed = parseStored(deviationCounter, names);
   if (!parsed) return [];
-  const [environment, hash, own, direction, operation, path, rule, level, effect, client] = parsed;
+  const [environment, hash, own, direction, operation, path, rule, level, effect] = parsed;
+  const alsoRefusedBy = parsed.length === 11 ? parsed[9] : undefined;
+  const client = parsed.length === 11 ? parsed[10] : parsed[9];
   const checked = { environment, hash, isOwn: own === 1, direction };
-  const deviation = { operation, path, rule, level, effect };
+  const deviation = { operation, path, rule, level, effect, alsoRefusedBy };
   const name = nameOf('deviation', parsed.slice(0, -1));
   return [{ ...checked, ...deviation, client, count, valueName: name }];
 }

@@ -32,7 +32,10 @@ export interface ContractDifference {
   readonly lastMs: number;
   /** `X-Request-ID` of the last request. */
   readonly requestId: string;
-  /** Whether it is a deviation from the contract of this environment as well. */
+  /**
+   * Whether the contract of this environment refuses the requests as well. Of deviations that are not harmful: whether it has the same
+   * one.
+   */
   readonly isInBoth: boolean;
   /** Whether a switch must acknowledge it. */
   readonly mustAcknowledge: boolean;

@@ -77,12 +77,53 @@ describe('the comparison of two environments', () => {
     );
   });
 
-  test('marks what is a deviation in both environments', () => {
-    const own = deviation({ hash: 'hash-1', isOwn: true });
-    assert.deepEqual(
-      compare({ deviations: [deviation(), own] }).differences.map(({ isInBoth }) => isInBoth),
-      [true],
-    );
+  const refused = { path: 'body/creditorName', rule: 'required', effect: 'refused' } as const;
+  const marksOf = (...deviations: readonly ReportedDeviation[]) =>
+    compare({ deviations }).differences.map(({ count, isInBoth, mustAcknowledge }) => ({
+      count,
+      isInBoth,
+      mustAcknowledge,
+    }));
+
+  test('marks requests that both environments refuse, and demands no acknowledgement for them', () => {
+    assert.deepEqual(marksOf(deviation({ ...refused, alsoRefusedBy: 'hash-1' })), [
+      { count: 3, isInBoth: true, mustAcknowledge: false },
+    ]);
+  });
+
+  test('demands it for those that only the other one refuses, which it lists first', () => {
+    const inBoth = deviation({ ...refused, count: 7, alsoRefusedBy: 'hash-1' });
+    assert.deepEqual(marksOf(inBoth, deviation(refused)), [
+      { count: 3, isInBoth: false, mustAcknowledge: true },
+      { count: 7, isInBoth: true, mustAcknowledge: false },
+    ]);
+  });
+
+  test('does not take the same rule in both contracts for the same requests', () => {
+    const own = deviation({ ...refused, hash: 'hash-1', isOwn: true, count: 9 });
+    assert.deepEqual(marksOf(deviation(refused), own), [
+      { count: 3, isInBoth: false, mustAcknowledge: true },
+    ]);
+  });
+
+  test('demands it if the own contract has changed since both refused the requests', () => {
+    assert.deepEqual(marksOf(deviation({ ...refused, alsoRefusedBy: 'hash-0' }), deviation(refused)), [
+      { count: 6, isInBoth: false, mustAcknowledge: true },
+    ]);
+  });
+
+  test('demands it for what could not be judged, even if it could not be judged in both', () => {
+    const unjudged = { ...refused, effect: 'not-judged', alsoRefusedBy: 'hash-1' } as const;
+    assert.deepEqual(marksOf(deviation(unjudged)), [{ count: 3, isInBoth: true, mustAcknowledge: true }]);
+  });
+
+  test('marks what has no effect in both environments', () => {
+    const notable = { path: 'body/*', rule: 'unknown', level: 'notable', effect: 'ignored' } as const;
+    const own = deviation({ ...notable, hash: 'hash-1', isOwn: true });
+    assert.deepEqual(marksOf(deviation(notable), own), [
+      { count: 3, isInBoth: true, mustAcknowledge: false },
+    ]);
+    assert.deepEqual(marksOf(deviation(notable)), [{ count: 3, isInBoth: false, mustAcknowledge: false }]);
   });
 
   test('never reads as compatible where requests were not judged', () => {
@@ -100,6 +141,7 @@ describe('the comparison of two environments', () => {
     const comparison = compareContracts(report({ messages, deviations }), same, 'sandbox', 'staging');
     assert.equal(comparison?.requests, 10);
     assert.equal(comparison?.differences[0]?.isInBoth, true);
+    assert.equal(comparison?.differences[0]?.mustAcknowledge, false);
     assert.equal(compareContracts(report(), same, 'sandbox', 'nowhere'), undefined);
   });
 });

@@ -32,12 +32,12 @@ interface Setup {
 
 /** @returns the code of the refusal, or `sent`; with the error and the requests that were queued for the report */
 async function run({ guarded = environment({ requests: 'enforce' }), deviations, request }: Setup) {
-  const queued: boolean[] = [];
+  const queued: (readonly Deviation[] | undefined)[] = [];
   const stage = enforceContract({
     guarded: { of: () => guarded, all: [], prepareEnforced: async () => {} },
     contractGuard: {
       checkNow: async () => deviations,
-      addRequest: (_environment, _request, isOwnDone = false) => void queued.push(isOwnDone),
+      addRequest: (_environment, _request, own) => void queued.push(own),
     },
   });
   const sent: RoutedRequest[] = [];
@@ -83,7 +83,7 @@ describe('an enforced contract', () => {
       contract: undefined,
     };
     const guarded = environment({ requests: 'enforce', others: [other] });
-    assert.deepEqual((await run({ guarded, deviations: [harmful] })).queued, [true]);
+    assert.deepEqual((await run({ guarded, deviations: [harmful] })).queued, [[harmful]]);
     assert.deepEqual((await run({ deviations: [harmful] })).queued, []);
   });
 
