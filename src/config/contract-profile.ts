@@ -1,16 +1,31 @@
 /** Reads the profile of a bank: its own additions to the standard, and its restrictions. */
 
-import { type Profile, parseProfile } from '../contract/profile.ts';
+import { type Profile, type ProfileError, parseProfile } from '../contract/profile.ts';
+import { formatPath } from './config-errors.ts';
+import { closestName } from './did-you-mean.ts';
 import { readYaml } from './yaml-text.ts';
 
-/** The profile in a YAML file, or what is wrong with the file: one text each. */
+/**
+ * The profile in a YAML file, or what is wrong with the file.
+ *
+ * @param file its name, for the errors: one text each, `FILE:LINE path: what to change`
+ */
 export function readProfile(
   content: Buffer,
+  file: string,
 ): { readonly profile: Profile } | { readonly errors: readonly string[] } {
   const yaml = readYaml(content.toString());
-  if (yaml.errors.length > 0)
-    return { errors: yaml.errors.map(({ line, message }) => `line ${line}: ${message}`) };
-  const parsed = parseProfile(yaml.tree);
-  if ('profile' in parsed) return parsed;
-  return { errors: parsed.errors.map(({ path, why }) => (path === '' ? why : `${path}: ${why}`)) };
+  const parsed = yaml.errors.length > 0 ? undefined : parseProfile(yaml.tree);
+  if (parsed && 'profile' in parsed) return parsed;
+  const mistakes = parsed
+    ? parsed.errors.map((error) => ({ line: yaml.lineOf(error.path), message: describe(error) }))
+    : yaml.errors;
+  const byLine = mistakes.toSorted((one, other) => one.line - other.line);
+  return { errors: byLine.map(({ line, message }) => `${file}:${line} ${message}`) };
+}
+
+function describe({ path, why, unknown }: ProfileError): string {
+  const similar = unknown && closestName(unknown.name, unknown.known);
+  const hint = similar === undefined ? '' : ` (did you mean ${similar}?)`;
+  return `${path.length === 0 ? '' : `${formatPath(path)}: `}${why}${hint}`;
 }

@@ -136,9 +136,9 @@ function unusableProfiles({ environments }: Config, { read }: CrossCheckContext)
   return environments.all.flatMap(({ name, contract }) => {
     const settingPath = ['environments', name, 'contract', 'profile'];
     const { path, content, errors } = openFile(settingPath, contract.profile, read);
-    const result = content && readProfile(content);
+    const result = content && readProfile(content, contract.profile ?? '');
     if (!result || 'profile' in result) return errors;
-    return result.errors.map((why) => ({ path, message: `the file cannot be used: ${why}` }));
+    return result.errors.map((why) => ({ path, message: `the file has a mistake: ${why}` }));
   });
 }
 

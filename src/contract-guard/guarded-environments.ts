@@ -167,8 +167,8 @@ function contractOptions(settings: EnvironmentSettings): ContractOptions {
 
 /** @throws Error that names the setting */
 function openProfile(file: string, environment: string): Profile {
-  const result = readProfile(readFileSync(file));
+  const result = readProfile(readFileSync(file), file);
   if ('profile' in result) return result.profile;
   const setting = `environments.${environment}.contract.profile`;
-  throw new Error(`${setting}: ${file} cannot be used: ${result.errors.join('; ')}`);
+  throw new Error(`${setting}: the file has mistakes: ${result.errors.join('; ')}`);
 }

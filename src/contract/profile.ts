@@ -10,6 +10,12 @@ import type { Schema } from './standard-versions.ts';
 const schemas: Definitions = { ...requestDefinitions, ...sharedDefinitions };
 const bodies = Object.keys(schemas);
 
+/** What a misspelt name could be: a parameter of an issue. */
+interface Unknown {
+  readonly name: string;
+  readonly known: readonly string[];
+}
+
 /** Patterns are not offered: with them, an operator could write one that takes very long. */
 const field = z.strictObject({
   body: z
@@ -47,12 +53,21 @@ const field = z.strictObject({
 const fieldOfSchema = field.superRefine(({ body, field: name, presence, ...limits }, context) => {
   const properties: Schema = Object(Object(schemas[body]).properties);
   const schema = Object.hasOwn(properties, name) ? Object(properties[name]) : undefined;
-  const refuse = (message: string) => context.addIssue({ code: 'custom', path: ['field'], message });
-  if (!schema && !presence) refuse('the standard does not have this field here; correct it, or add presence');
+  const refuse = (path: string, message: string, unknown?: Unknown) =>
+    context.addIssue({ code: 'custom', path: [path], message, params: { unknown } });
+  if (!schema && !presence) {
+    const why = `${body} has no field ${name} in the standard; correct it, or add presence for a field of the bank's own`;
+    refuse('field', why, { name, known: Object.keys(properties) });
+  }
   const isLimited = [limits.maxLength, limits.oneOf, limits.characters].some((limit) => limit !== undefined);
   if (schema && isLimited && !mayBeText(schema))
-    refuse('this field is no text; remove maxLength, oneOf and characters');
-  if (limits.effect && presence !== 'ignored') refuse('effect belongs to presence: ignored');
+    refuse('field', `${name} is no text; remove maxLength, oneOf and characters`);
+  if (isLimited && (presence === 'forbidden' || presence === 'ignored'))
+    refuse('presence', `${presence} allows no maxLength, oneOf and characters; remove them`);
+  if (limits.effect && presence !== 'ignored')
+    refuse('effect', 'only a field with presence: ignored has an effect; remove it');
+  if (schema && !presence && !isLimited)
+    refuse('field', 'nothing is changed; add presence, maxLength, oneOf or characters');
 });
 
 function mayBeText(schema: Schema): boolean {
@@ -62,14 +77,21 @@ function mayBeText(schema: Schema): boolean {
 }
 
 const level = z.strictObject({
-  path: z.string().min(1).max(200).describe('As in the report, such as headers/PSU-IP-Address.'),
+  path: z
+    .string()
+    .max(200)
+    .regex(
+      /^(headers|body|parts|path|xml|status)(\/[^/\s]+)*$/,
+      'expected a path as in the report, such as headers/PSU-IP-Address or body/creditorName',
+    )
+    .describe('As in the report, such as headers/PSU-IP-Address.'),
   rule: z.enum(rules).describe('As in the report, such as required.'),
   level: z
     .enum(['harmful', 'notable', 'usual'])
     .describe('harmful: the bank refuses it. notable, usual: the bank accepts it; it is only reported.'),
 });
 
-const profileSchema = z.strictObject({
+export const profileSchema = z.strictObject({
   products: z
     .array(z.string().regex(/^[A-Za-z0-9._~-]{1,256}$/, 'expected a payment product, as in paths'))
     .max(100)
@@ -85,16 +107,72 @@ const profileSchema = z.strictObject({
 
 export type Profile = z.output<typeof profileSchema>;
 
-export type ParsedProfile =
-  | { readonly profile: Profile }
-  | { readonly errors: readonly { readonly path: string; readonly why: string }[] };
+/** A mistake in a profile. */
+export interface ProfileError {
+  /** Where it is: keys and indices. */
+  readonly path: readonly (string | number)[];
+  /** What is wrong, and what to write instead. */
+  readonly why: string;
+  /** A name that does not exist, and those that do. */
+  readonly unknown?: Unknown | undefined;
+}
+
+export type ParsedProfile = { readonly profile: Profile } | { readonly errors: readonly ProfileError[] };
 
 /** Checks the content of a profile's file, after YAML or JSON was parsed. */
 export function parseProfile(data: unknown): ParsedProfile {
-  const result = profileSchema.safeParse(data ?? {});
+  const result = profileSchema.safeParse(data ?? {}, { reportInput: true });
   if (result.success) return { profile: result.data };
-  return { errors: result.error.issues.map(({ path, message }) => ({ path: path.join('.'), why: message })) };
+  return { errors: result.error.issues.flatMap(errorsOf) };
 }
+
+function errorsOf(issue: z.core.$ZodIssue): readonly ProfileError[] {
+  const path = issue.path.map((key) => (typeof key === 'symbol' ? String(key) : key));
+  switch (issue.code) {
+    case 'unrecognized_keys': {
+      const known = Object.keys(shapeAt(path));
+      return issue.keys.map((name) => ({
+        path: [...path, name],
+        why: `unknown key; allowed: ${known.join(', ')}`,
+        unknown: { name, known },
+      }));
+    }
+    case 'invalid_value': {
+      const known = issue.values.map(String);
+      const unknown = typeof issue.input === 'string' ? { name: issue.input, known } : undefined;
+      const isRule = path.at(-1) === 'rule';
+      const why = isRule ? 'no such rule; copy it from the report' : `expected one of ${known.join(', ')}`;
+      return [{ path, why, unknown }];
+    }
+    case 'invalid_type': {
+      const expected = typeNames[issue.expected] ?? issue.expected;
+      return [{ path, why: issue.input === undefined ? `required: ${expected}` : `expected ${expected}` }];
+    }
+    case 'too_small':
+      return [{ path, why: `expected at least ${issue.minimum}${unitOf(issue.origin)}` }];
+    case 'too_big':
+      return [{ path, why: `expected at most ${issue.maximum}${unitOf(issue.origin)}` }];
+    case 'custom':
+      return [{ path, why: issue.message, unknown: issue.params?.unknown }];
+    default:
+      return [{ path, why: issue.message }];
+  }
+}
+
+const shapeAt = ([list]: readonly (string | number)[]): object => {
+  if (list === 'fields') return field.shape;
+  return list === 'levels' ? level.shape : profileSchema.shape;
+};
+
+const typeNames: Readonly<Record<string, string>> = {
+  string: 'a text; write numbers and dates in quotes',
+  int: 'an integer',
+  number: 'an integer',
+  array: 'a list: a line that begins with "- " for each entry',
+  object: 'a mapping: keys with values',
+};
+
+const unitOf = (origin: string) => ({ array: ' entries', string: ' characters' })[origin] ?? '';
 
 /** The definitions with the fields of a profile. */
 export function applyProfile(definitions: Definitions, { fields }: Profile): Definitions {

@@ -58,7 +58,7 @@ export const environmentContract = z
       .optional()
       .meta({ defaultText: 'none' })
       .describe(
-        "The YAML file of a bank's own additions to the standard and restrictions; examples/contract-profiles has two.",
+        "The YAML file of a bank's own additions to the standard and restrictions: docs/operations/contract-profile.md describes it, and examples/contract-profiles has two.",
       ),
   })
   .prefault({})

@@ -74,28 +74,33 @@ describe('the profile of a bank', () => {
       level: [],
     });
     assert.ok('errors' in parsed);
-    const paths = new Set(parsed.errors.map(({ path }) => path));
+    const paths = new Set(parsed.errors.map(({ path }) => path.join('.')));
     assert.deepEqual([...paths].toSorted(), [
-      '',
       'fields.0.body',
-      'fields.1',
       'fields.1.field',
+      'fields.1.pattern',
+      'level',
       'products.0',
     ]);
   });
 
   test('is refused if it restricts what it cannot', () => {
     const fields = [
-      { body: 'singlePayment', field: 'creditorNmae', maxLength: 35 },
-      { body: 'bulkPayment', field: 'payments', maxLength: 35 },
-      { body: 'singlePayment', field: 'creditorName', presence: 'required', effect: 'executed-at-once' },
-    ];
-    for (const field of fields) {
-      const parsed = parseProfile({ fields: [field] });
-      assert.deepEqual('errors' in parsed && parsed.errors.map(({ path }) => path), ['fields.0.field']);
+      [{ field: 'creditorNmae', maxLength: 35 }, 'field'],
+      [{ body: 'bulkPayment', field: 'payments', maxLength: 35 }, 'field'],
+      [{ field: 'creditorName' }, 'field'],
+      [{ field: 'creditorName', presence: 'required', effect: 'executed-at-once' }, 'effect'],
+      [{ field: 'creditorName', presence: 'forbidden', maxLength: 35 }, 'presence'],
+    ] as const;
+    for (const [change, expected] of fields) {
+      const parsed = parseProfile({ fields: [{ body: 'singlePayment', ...change }] });
+      const paths = 'errors' in parsed && parsed.errors.map(({ path }) => path);
+      assert.deepEqual(paths, [['fields', 0, expected]]);
     }
     const levels = [{ path: 'headers/PSU-IP-Address', rule: 'requird', level: 'usual' }];
     assert.ok('errors' in parseProfile({ levels }));
+    const misplaced = [{ path: 'header/PSU-IP-Address', rule: 'required', level: 'usual' }];
+    assert.ok('errors' in parseProfile({ levels: misplaced }));
   });
 
   test('changes the hash of the contract, as a zone does', () => {
