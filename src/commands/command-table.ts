@@ -105,7 +105,7 @@ export const commands: readonly Command[] = [
       { syntax: '<from>', description: 'the environment with the requests' },
       { syntax: '<to>', description: 'the environment that might get them' },
     ],
-    options: ['days', ...gatewayOptions],
+    options: ['days', 'strict', ...gatewayOptions],
     example: 'contract compare sandbox production --days 7',
     run: async (options, from = '', to = '') =>
       (await import('./contract.ts')).compare(await connect(options), { ...options, between: [from, to] }),

@@ -58,7 +58,11 @@ const optionRows = {
   json: { flags: '--json', description: 'print JSON' },
   live: { flags: '--live', description: 'ask only whether the process responds' },
   csv: { flags: '--csv', description: 'print CSV, for a spreadsheet' },
-  strict: { flags: '--strict', description: 'treat warnings as errors' },
+  strict: {
+    flags: '--strict',
+    description:
+      'treat warnings as errors; contract compare: exit with 1 if a switch must acknowledge a difference, or nothing is known',
+  },
   reason: { flags: '--reason <text>', description: 'reason for the change, for the audit log' },
   confirm: {
     flags: '--confirm <name>',
@@ -76,7 +80,10 @@ const optionRows = {
   operation: { flags: '--operation <name>', description: 'only this operation, such as initiatePayment' },
   level: { flags: '--level <level>', description: 'only this level: harmful, notable or usual' },
   direction: { flags: '--direction <direction>', description: 'only request, or only response' },
-  days: { flags: '--days <number>', description: 'how many days, today included' },
+  days: {
+    flags: '--days <number>',
+    description: 'how many days of UTC, today included (default: 30; compare: 7)',
+  },
   olderThan: {
     flags: '--older-than <duration>',
     description: 'only requests older than this, such as 10min',

@@ -5,6 +5,7 @@ import { type AdminClient, pathWithQuery } from './admin-client.ts';
 import { parseBody, successBody } from './admin-response.ts';
 import type { Options } from './command.ts';
 import { type CommandOutput, success } from './command-output.ts';
+import { exitCodes } from './exit-codes.ts';
 
 const skipped = z.array(z.object({ reason: z.string(), count: z.number() }));
 const clients = z.array(z.object({ client: z.string(), count: z.number() }));
@@ -40,55 +41,56 @@ const reportBody = z.object({
 });
 type Report = z.output<typeof reportBody>;
 
-/** A line for each environment, and one for each deviation, the worst first. */
+/** Two lines for each environment, and four for each deviation, the worst first. Lines have at most 80 columns where names allow it. */
 export async function showReport(
   call: AdminClient,
   { environment, direction, level, days }: Options,
 ): Promise<CommandOutput> {
   const path = pathWithQuery('/contract', { environment, direction, level, days });
   const data = parseBody(reportBody, successBody(await call('GET', path)));
+  const { environments, deviations, omitted } = data;
   const lines = [
-    ...data.environments.flatMap(environmentLines),
-    ...data.deviations.flatMap(deviationLines),
-    ...(data.deviations.length === 0 ? ['No deviation is listed.'] : []),
-    ...(data.omitted > 0 ? [`${data.omitted} more deviations are not listed.`] : []),
+    ...environments.flatMap(environmentLines),
+    ...deviations.flatMap((row) => ['', ...deviationLines(row)]),
+    '',
+    ...(omitted > 0 ? [`${omitted} more deviations are not listed: use --environment or --level.`] : []),
+    deviations.length === 0
+      ? 'No deviation is listed.'
+      : 'Show a message and its request: penstock explain X-REQUEST-ID',
   ];
   return success(lines, data);
 }
 
-function environmentLines({
-  name,
-  standardVersion,
-  requests,
-  responses,
-}: Report['environments'][number]): readonly string[] {
-  return [
-    `${name} (${standardVersion})`,
-    `  requests: ${requests.mode}; ${describeChecked(requests)}`,
-    `  answers: ${responses.mode}; ${describeChecked(responses)}`,
-  ];
-}
+const environmentLines = ({ name, standardVersion, requests, responses }: Report['environments'][number]) => [
+  `${name} (${standardVersion})`,
+  ...checkedLines('requests', requests),
+  ...checkedLines('answers', responses),
+];
 
 /** Which messages were checked, and that others were not: a report without deviations says nothing about them. */
-function describeChecked({ checked: count, checkedSince, skipped: left }: z.output<typeof checked>): string {
-  const done = checkedSince === null ? 'none checked' : `${count} checked since ${checkedSince}`;
-  return [done, ...describeSkipped(left)].join('; ');
+function checkedLines(
+  what: string,
+  { mode, checked: count, checkedSince, skipped: left }: z.output<typeof checked>,
+): readonly string[] {
+  const done = checkedSince === null ? 'none checked' : `${count} checked since ${shortTime(checkedSince)}`;
+  return [
+    `  ${what.padEnd(9)} ${mode === 'off' ? 'off' : `${mode}: ${done}`}`,
+    ...left.map((reason) => `${''.padEnd(12)}${describeSkipped(reason)}`),
+  ];
 }
 
-const describeSkipped = (left: z.output<typeof skipped>): readonly string[] =>
-  left.map(({ reason, count }) => `${count} not checked (${reason})`);
+const describeSkipped = ({ reason, count }: z.output<typeof skipped>[number]) =>
+  `${count} not checked (${reason})`;
 
-/** `harmful  sandbox initiatePayment request  body/creditorName  required: refused` and who sent it. */
 function deviationLines(row: Report['deviations'][number]): readonly string[] {
   const { level, environment, operation, direction, path, rule, effect, current, changedAt } = row;
-  const notes = [
-    ...(current ? [] : ['of an earlier contract']),
-    ...(changedAt === null ? [] : [`the bank has changed, at ${changedAt}`]),
-  ];
-  const note = notes.length === 0 ? '' : `  (${notes.join('; ')})`;
+  const message = direction === 'request' ? operation : `answer to ${operation}`;
   return [
-    `${level.padEnd(8)} ${environment} ${operation} ${direction}  ${path}  ${rule}: ${effect}${note}`,
-    evidenceLine(row),
+    `${level.padEnd(8)} ${effect}: ${message} in ${environment}`,
+    `  ${path}  ${rule}`,
+    ...(current ? [] : ['  of an earlier contract: counting has begun again since']),
+    ...(changedAt === null ? [] : [`  the bank has changed, at ${shortTime(changedAt)}`]),
+    ...evidenceLines(row),
   ];
 }
 
@@ -99,8 +101,22 @@ interface Evidence {
   readonly xRequestId: string;
 }
 
-const evidenceLine = ({ count, clients: by, lastSeen, xRequestId }: Evidence) =>
-  `         ${count} times, by ${by.map((one) => `${one.client} (${one.count})`).join(', ')}; last ${lastSeen}, X-Request-ID ${xRequestId}`;
+const evidenceLines = ({ count, clients: by, lastSeen, xRequestId }: Evidence) => [
+  `  ${count} ${count === 1 ? 'time' : 'times'} by ${describeClients(by)}`,
+  `  last ${shortTime(lastSeen)}  X-Request-ID ${xRequestId}`,
+];
+
+/** How many clients a line names; `--json` has all. */
+const maxClients = 3;
+
+function describeClients(by: Evidence['clients']): string {
+  const named = by.slice(0, maxClients).map((one) => `${one.client} (${one.count})`);
+  const rest = by.length - named.length;
+  return [...named, ...(rest > 0 ? [`${rest} more`] : [])].join(', ');
+}
+
+/** Without fractions of a second. */
+const shortTime = (time: string) => time.replace(/\.\d+Z$/, 'Z');
 
 export const comparisonBody = z.object({
   from: z.string(),
@@ -127,44 +143,51 @@ export const comparisonBody = z.object({
   ),
 });
 
-interface CompareOptions extends Pick<Options, 'days'> {
+interface CompareOptions extends Pick<Options, 'days' | 'strict'> {
   readonly between: readonly [from: string, to: string];
 }
 
-/** What the other environment would do, and what is not known. */
+/** What the other environment would do, and what is not known. With `strict`, exits with 1 unless a switch needs no acknowledgement. */
 export async function compare(
   call: AdminClient,
-  { between: [from, to], days }: CompareOptions,
+  { between: [from, to], days, strict = false }: CompareOptions,
 ): Promise<CommandOutput> {
   const path = pathWithQuery('/contract/compare', { from, to, days });
   const data = parseBody(comparisonBody, successBody(await call('GET', path)));
-  return success(comparisonLines(data), data);
+  const isReady = data.judgedSince !== null && !mustAcknowledge(data);
+  const exitCode = strict && !isReady ? exitCodes.refused : exitCodes.ok;
+  return { ...success([...comparisonLines(data), ...acknowledgeLines(data)], data), exitCode };
 }
 
+type Comparison = z.output<typeof comparisonBody>;
+
+const mustAcknowledge = ({ differences }: Comparison) => differences.some((row) => row.mustAcknowledge);
+
 /** Missing data must not read as compatible. */
-export function comparisonLines({
-  from,
-  to,
-  requests,
-  since,
-  judgedSince,
-  skipped: left,
-  complete,
-  differences,
-}: z.output<typeof comparisonBody>): readonly string[] {
+export function comparisonLines(comparison: Comparison): readonly string[] {
+  const { from, to, requests, since, judgedSince, skipped: left, complete, differences } = comparison;
   if (judgedSince === null)
     return [`No request in ${from} was judged by the contract of ${to}: nothing is known.`];
-  const lines = [
-    `${requests} requests in ${from} were judged by the contract of ${to} since ${judgedSince}.`,
-    ...(judgedSince > since ? [`Not judged before ${judgedSince}.`] : []),
-    ...describeSkipped(left).map((text) => `${text}.`),
-  ];
-  const found = differences.flatMap((row) => [
-    `${row.mustAcknowledge ? '!' : ' '} ${row.effect.padEnd(20)} ${row.operation}  ${row.path}  ${row.rule}${row.inBoth ? `  (also in ${from})` : ''}`,
-    evidenceLine(row),
-  ]);
+  const were = requests === 1 ? 'request in' : 'requests in';
   const none = complete
     ? 'No difference was found.'
     : 'No difference was found in the requests that were judged.';
-  return [...lines, ...(found.length === 0 ? [none] : found)];
+  return [
+    `${requests} ${were} ${from} judged by the contract of ${to}`,
+    ...(judgedSince > since ? [`  not judged before ${shortTime(judgedSince)}`] : []),
+    ...left.map((reason) => `  ${describeSkipped(reason)}`),
+    ...(differences.length === 0 ? [none] : differences.flatMap((row) => differenceLines(row, from))),
+  ];
 }
+
+/** How to switch nevertheless; nothing if no difference must be acknowledged. */
+export const acknowledgeLines = (comparison: Comparison): readonly string[] =>
+  mustAcknowledge(comparison)
+    ? [`A switch to ${comparison.to} must acknowledge those with !: --acknowledge-differences`]
+    : [];
+
+const differenceLines = (row: Comparison['differences'][number], from: string) => [
+  `${row.mustAcknowledge ? '!' : '-'} ${row.effect}: ${row.operation}${row.inBoth ? ` (also in ${from})` : ''}`,
+  `  ${row.path}  ${row.rule}`,
+  ...evidenceLines(row),
+];

@@ -2,9 +2,9 @@
 
 import { z } from 'zod';
 import type { AdminClient } from './admin-client.ts';
-import { parseBody, successBody } from './admin-response.ts';
+import { type AdminResponse, parseBody, successBody } from './admin-response.ts';
 import { type CommandOutput, success } from './command-output.ts';
-import { comparisonBody, comparisonLines } from './contract.ts';
+import { acknowledgeLines, comparisonBody, comparisonLines } from './contract.ts';
 
 const environmentsBody = z.object({
   active: z.string().nullable(),
@@ -55,14 +55,15 @@ export async function useEnvironment(
     // A gateway of an earlier release does not know it.
     ...(acknowledgeDifferences && { acknowledgeDifferences }),
   });
-  const steps = [...formatSteps(response.body), ...formatComparison(response.body)];
+  const steps = [...formatSteps(response.body), ...formatComparison(response)];
   const data = successBody(response, steps);
   return success([...steps, `New payments go to ${environment} now.`], data);
 }
 
-function formatComparison(body: unknown): readonly string[] {
+function formatComparison({ ok, body }: AdminResponse): readonly string[] {
   const { contract } = parseBody(switchBody, body);
-  return contract ? comparisonLines(contract) : [];
+  if (!contract) return [];
+  return [...comparisonLines(contract), ...(ok ? [] : acknowledgeLines(contract))];
 }
 
 function formatSteps(body: unknown): readonly string[] {
