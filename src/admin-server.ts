@@ -61,6 +61,7 @@ export function createAdminServer({
   const preflight = (environment: string) => requestHandlers.current.preflight(environment);
   const guarded = () => requestHandlers.current.guarded;
   const compareTo = createCompareContracts(services.contractGuard.report, guarded);
+  const recentSwitches = createRecentSwitches(services.state.keyValues);
   const sources = {
     environments: () => requestHandlers.current.environmentViews(),
     active: activeEnvironment,
@@ -101,9 +102,10 @@ export function createAdminServer({
       audit,
       preflight,
       compareContracts: compareTo,
-      recentSwitches: createRecentSwitches(services.state.keyValues),
+      recentSwitches,
     }),
     preflight,
+    isSwitchBack: recentSwitches.isBack,
     audit,
     fleet,
     timeline,

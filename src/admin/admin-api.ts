@@ -35,6 +35,8 @@ interface AdminApiDependencies extends InDoubtDependencies, NotificationDependen
   readonly switchEnvironment: SwitchEnvironment;
   /** Tests an environment; `undefined` if there is none of that name. */
   readonly preflight: (environment: string) => Promise<PreflightReport> | undefined;
+  /** Whether a switch to an environment is a switch back, which is not compared. @throws GatewayError STATE_UNAVAILABLE */
+  readonly isSwitchBack: (environment: string) => Promise<boolean>;
   readonly audit: Pick<AuditLog, 'newest' | 'verify' | 'record'>;
   /** The configuration in effect, its secrets masked. */
   readonly configuration: () => unknown;
@@ -60,6 +62,7 @@ export function createAdminApi({
   active,
   switchEnvironment,
   preflight,
+  isSwitchBack,
   audit,
   configuration,
   configurationFile,
@@ -134,8 +137,9 @@ export function createAdminApi({
       if (!report) throw new AdminRefusal(404, 'Unknown environment.');
       const from = active.known()?.environment;
       // An unavailable state must not hide the result of the steps.
-      const contract =
-        from === undefined || from === name ? undefined : await compareTo(from, name).catch(() => undefined);
+      const isCompared =
+        from !== undefined && from !== name && !(await isSwitchBack(name).catch(() => false));
+      const contract = isCompared ? await compareTo(from, name).catch(() => undefined) : undefined;
       return { ...report, contract: contract ? viewComparison(contract) : null };
     },
 

@@ -27,7 +27,7 @@ export function createContractHandlers({
 }: ContractDependencies): ContractHandlers {
   return {
     async showContractReport({ query: { environment, direction, level, days } }) {
-      const report = await contractReport.read(Date.now() - Number(days) * dayMs);
+      const report = await contractReport.read(Date.now() - (Number(days) - 1) * dayMs);
       const environments = guarded().all.filter(
         ({ name }) => environment === undefined || name === environment,
       );

@@ -138,7 +138,7 @@ export const switchResult = z.object({
 export const preflightResult = preflightReport.extend({
   contract: contractComparison
     .nullable()
-    .describe('What the environment would do with the requests of the active one.'),
+    .describe('What the environment would do with the requests of the active one; null for a switch back.'),
 });
 
 const requestReports = listOf(

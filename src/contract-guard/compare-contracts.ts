@@ -112,11 +112,11 @@ function mergeOwn(rows: readonly ComparedDeviation[]): readonly ComparedDeviatio
 /** How many days a switch looks back. */
 const defaultDays = 7;
 
-/** Compares two environments of the configuration in effect by the report of the last days. */
+/** Compares two environments of the configuration in effect by the report of the last days; today is one of them. */
 export function createCompareContracts(
   report: ReportReader,
   guarded: () => Pick<GuardedEnvironments, 'all'>,
 ): (from: string, to: string, days?: number) => Promise<ContractComparison | undefined> {
   return async (from, to, days = defaultDays) =>
-    compareContracts(await report.read(Date.now() - days * dayMs), guarded(), from, to);
+    compareContracts(await report.read(Date.now() - (days - 1) * dayMs), guarded(), from, to);
 }

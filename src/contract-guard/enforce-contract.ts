@@ -59,12 +59,13 @@ function refusalOf({ operation, writeAheadMark }: RoutedRequest, error: GatewayE
 const maxListed = 5;
 
 function violationError(
-  { standardVersion }: GuardedEnvironment,
+  { standardVersion, own }: GuardedEnvironment,
   harmful: readonly Deviation[],
 ): GatewayError {
   const listed = harmful.slice(0, maxListed).map(({ path, rule }) => `${path} (${rule})`);
   const more = harmful.length > maxListed ? `, and ${harmful.length - maxListed} more` : '';
-  const text = `The request violates NextGenPSD2 ${standardVersion}: ${listed.join(', ')}${more}; nothing was sent.`;
+  const standard = `NextGenPSD2 ${standardVersion}${own.options.profile ? ', as this bank implements it' : ''}`;
+  const text = `The request violates ${standard}: ${listed.join(', ')}${more}; nothing was sent.`;
   return new GatewayError('CONTRACT_VIOLATED', text, { field: harmful[0]?.path });
 }
 

@@ -81,7 +81,7 @@ const level = z.strictObject({
     .string()
     .max(200)
     .regex(
-      /^(headers|body|parts|path|xml|status)(\/[^/\s]+)*$/,
+      /^(headers|body|error|parts|path|xml|status)(\/[^/\s]+)*$/,
       'expected a path as in the report, such as headers/PSU-IP-Address or body/creditorName',
     )
     .describe('As in the report, such as headers/PSU-IP-Address.'),

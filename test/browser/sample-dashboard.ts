@@ -2,6 +2,7 @@
 
 import { createServer } from 'node:http';
 import type { TestContext } from 'node:test';
+import type { ContractDependencies } from '../../src/admin/contract-handlers.ts';
 import type { ManageSubscriptions } from '../../src/notifications/manage-subscriptions.ts';
 import type { InstanceFigures } from '../../src/telemetry/fleet-messages.ts';
 import type { SecondStats } from '../../src/telemetry/live-stats.ts';
@@ -26,6 +27,8 @@ interface SampleOptions {
   /** Of the only instance. */
   readonly figures?: Partial<InstanceFigures>;
   readonly subscriptions?: ManageSubscriptions;
+  /** The report of the contract guard. */
+  readonly contract?: ContractDependencies;
 }
 
 /** Starts with five minutes of identical seconds; closed when the test ends. */
@@ -40,6 +43,7 @@ export async function startSampleDashboard(
     tenantsAtLimit = [],
     figures = {},
     subscriptions,
+    contract,
   } = options;
   const now = Math.floor(Date.now() / 1_000);
   const seconds = Array.from({ length: 300 }, (_, index) => secondAt(now - 300 + index));
@@ -71,7 +75,7 @@ export async function startSampleDashboard(
       })),
     instances: () => [{ ...instance, figures: { ...instance.figures, ...figures }, queues }],
   };
-  const { app, events } = startAdminApi(passedPreflight, sources, undefined, {}, subscriptions);
+  const { app, events } = startAdminApi(passedPreflight, sources, undefined, {}, subscriptions, contract);
   const server = createServer(app);
   const port = await listen(server);
   const timer = setInterval(events.publish, 1_000);

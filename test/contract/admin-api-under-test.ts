@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import type { RequestListener } from 'node:http';
 import { createAdminApi } from '../../src/admin/admin-api.ts';
 import { createAdminApp } from '../../src/admin/admin-app.ts';
+import type { ContractDependencies } from '../../src/admin/contract-handlers.ts';
 import type { DashboardSources } from '../../src/admin/dashboard-snapshot.ts';
 import { createEventStream, type EventStream } from '../../src/admin/event-stream.ts';
 import { createOperatorAccess } from '../../src/admin/operator-access.ts';
@@ -74,13 +75,28 @@ interface AdminApiUnderTest {
   readonly events: Pick<EventStream, 'publish' | 'close'>;
 }
 
-/** @param report the result of every pre-flight. @param sources replace those of the dashboard. @param adminSettings of `admin`. @param subscriptions of webhooks */
+const nothingChecked: ContractDependencies = {
+  contractReport: { read: async () => ({ fromMs: 0, deviations: [], messages: [], skipped: [] }) },
+  guarded: () =>
+    createGuardedEnvironments(
+      [],
+      () => false,
+      () => {},
+    ),
+  compareTo: async () => undefined,
+};
+
+/**
+ * @param report the result of every pre-flight. @param sources replace those of the dashboard. @param adminSettings of `admin`.
+ * @param subscriptions of webhooks. @param contract the report of the contract guard
+ */
 export function startAdminApi(
   report = passedPreflight,
   sources: Partial<DashboardSources> = {},
   lossReport: LossReport = { status: 'ok', missing: [], isUncovered: false },
   adminSettings: object = {},
   subscriptions: ManageSubscriptions = noSubscriptions,
+  contract: ContractDependencies = nothingChecked,
 ): AdminApiUnderTest {
   const state = createFailingState();
   const log = () => {};
@@ -100,6 +116,7 @@ export function startAdminApi(
   const throttle = createSignInThrottle();
   const { keyValues } = state;
   const signIn = createSignIn({ access, sessions, keyValues, throttle, audit, log }).handlers;
+  const recentSwitches = createRecentSwitches(state.keyValues);
   const events = createEventStream({
     ...common,
     readiness,
@@ -125,9 +142,10 @@ export function startAdminApi(
       active,
       audit,
       preflight,
-      compareContracts: async () => undefined,
-      recentSwitches: createRecentSwitches(state.keyValues),
+      compareContracts: contract.compareTo,
+      recentSwitches,
     }),
+    isSwitchBack: recentSwitches.isBack,
     audit,
     purge: async () => {},
     holdCircuit: async () => {},
@@ -141,14 +159,7 @@ export function startAdminApi(
     resolve: async () => ({ kind: 'unknown' }),
     subscriptions,
     pollLimits: () => [{ environment: 'sandbox', perSecond: 10 }],
-    contractReport: { read: async () => ({ fromMs: 0, deviations: [], messages: [], skipped: [] }) },
-    guarded: () =>
-      createGuardedEnvironments(
-        [],
-        () => false,
-        () => {},
-      ),
-    compareTo: async () => undefined,
+    ...contract,
     loss: { report: () => lossReport, acceptLoss: async () => lossReport.status !== 'ok' },
     configuration: () => ({ log: { level: 'info' } }),
     configurationFile: () => 'log:\n  level: info\n',

@@ -43,11 +43,15 @@ export function createAudit() {
 }
 
 function createRow({ number, at, who, action, outcome, details }) {
-  const { reason, preflight, kind: _, ...rest } = details;
+  const { reason, preflight, differences = [], acknowledgeDifferences, kind: _, ...rest } = details;
   const failedStep = preflight?.steps?.find(({ ok }) => !ok);
   const facts = Object.entries(rest)
     .filter(([, value]) => typeof value !== 'object' && value !== '' && value !== false)
     .map(([name, value]) => `${name} ${name === 'until' ? formatTime(value) : value}`);
+  if (differences.length > 0)
+    facts.push(
+      `${formatCount(differences.length, 'difference')} ${acknowledgeDifferences ? '' : 'not '}acknowledged`,
+    );
   if (failedStep) facts.push(`pre-flight: ${failedStep.step} ${failedStep.detail}`);
   const badge = h('span', { class: 'badge', 'data-outcome': outcome }, outcome);
   // `q` and `bdi` isolate text that operators wrote: its direction cannot change what is beside it.

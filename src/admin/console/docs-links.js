@@ -5,7 +5,8 @@ const handbook = 'https://github.com/penstock-gateway/penstock/blob/main/docs/op
 export const guides = {
   certificates: `${handbook}/certificates.md#certificate-expiry`,
   circuits: `${handbook}/circuits.md`,
-  contract: `${handbook}/contract.md`,
+  bankChange: `${handbook}/contract.md#the-bank-has-changed`,
+  contract: `${handbook}/contract.md#read-the-report`,
   console: `${handbook}/console.md`,
   errors: `${handbook}/why-was-my-call-refused.md`,
   inDoubt: `${handbook}/in-doubt.md`,

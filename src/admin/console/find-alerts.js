@@ -26,7 +26,7 @@ export function findAlerts(view) {
     ...view.shapers.flatMap(queueAlerts),
     ...view.environments.flatMap(environmentCertificateAlerts),
     ...certificateAlerts('public listener: the TLS certificate', view.listenerCertificate, '#more'),
-    ...(view.bankChanges ?? []).map(bankChangeAlert),
+    ...bankChangeAlerts(view.bankChanges ?? []),
     ...view.panels.flatMap(panelAlerts),
   ];
   return alerts.toSorted((one, other) => severity.indexOf(one.level) - severity.indexOf(other.level));
@@ -213,17 +213,27 @@ function queueAlerts({ environment, waiting, perSecond, pausedMs, tenantsAtLimit
   ];
 }
 
-/** For a day: somebody must ask the bank whether the change is intended. */
-function bankChangeAlert({ environment, operation, path, rule, changedAt, xRequestId }) {
-  return {
-    level: 'warn',
-    key: `bank ${environment} ${operation} ${path} ${rule}`,
-    text: `${environment}: the bank has changed at ${formatTime(changedAt)}: answers to ${operation} have a new deviation, ${path} (${rule}).`,
-    href: '#contract',
-    guide: guides.contract,
-    environment,
-    xRequestId,
-  };
+/** For a day: somebody must ask the bank whether the change is intended. One alert for all new deviations of an operation. */
+function bankChangeAlerts(changes) {
+  const groups = Map.groupBy(changes, ({ environment, operation }) => `bank ${environment} ${operation}`);
+  return Array.from(groups, ([key, group]) => {
+    const { environment, operation, path, rule, changedAt, xRequestId } = group.toSorted((one, other) =>
+      other.changedAt.localeCompare(one.changedAt),
+    )[0];
+    const which =
+      group.length === 1
+        ? `a new deviation: ${path} (${rule})`
+        : `${group.length} new deviations, last ${path} (${rule})`;
+    return {
+      level: 'warn',
+      key,
+      text: `${environment}: the bank has changed at ${formatTime(changedAt)}: answers to ${operation} have ${which}.`,
+      href: '#contract',
+      guide: guides.bankChange,
+      environment,
+      xRequestId,
+    };
+  });
 }
 
 function environmentCertificateAlerts({ name, certificate, signingCertificate }) {

@@ -2,7 +2,7 @@
 
 import { callApi } from './connection.js';
 import { openFormDialog, reasonField, showNotice } from './dialogs.js';
-import { byId, formatTime, h } from './dom.js';
+import { byId, formatCount, formatTime, h } from './dom.js';
 import { confirmationField, environmentBadge, isProduction } from './production.js';
 
 const stepLabels = {
@@ -56,6 +56,7 @@ export function openSwitch(environment, { active, environments }) {
         });
       } catch (thrown) {
         if (thrown.body?.preflight) showReport({ ...thrown.body.preflight, contract: thrown.body.contract });
+        (force.hidden ? acknowledge : force).querySelector('input:enabled')?.focus();
         throw thrown;
       }
     },
@@ -71,10 +72,13 @@ export function openSwitch(environment, { active, environments }) {
       h('p', {}, h('strong', {}, ok ? 'Pre-flight check passed.' : 'Pre-flight check failed.')),
       h('ul', {}, ...steps.map(createStep)),
     );
-    force.hidden = ok;
+    showChoice(force, !ok);
+    const mustAcknowledge = contract?.differences.some((difference) => difference.mustAcknowledge) ?? false;
+    showChoice(acknowledge, mustAcknowledge);
     differences.hidden = !contract;
-    if (contract) differences.replaceChildren(...describeComparison(contract));
-    acknowledge.hidden = !contract?.differences.some(({ mustAcknowledge }) => mustAcknowledge);
+    if (!contract) return;
+    differences.dataset.level = mustAcknowledge ? 'warn' : '';
+    differences.replaceChildren(...describeComparison(contract));
   }
 
   callApi('POST', `/environments/${encodeURIComponent(environment)}/preflight`).then(
@@ -84,8 +88,14 @@ export function openSwitch(environment, { active, environments }) {
   return dialog;
 }
 
+/** Shows or hides a field with a checkbox. A hidden one is not sent. */
+function showChoice(field, isShown) {
+  field.hidden = !isShown;
+  field.querySelector('input').disabled = !isShown;
+}
+
 function createForceField() {
-  const checkbox = h('input', { type: 'checkbox', name: 'force', value: 'yes' });
+  const checkbox = h('input', { type: 'checkbox', name: 'force', value: 'yes', disabled: true });
   return h(
     'p',
     { class: 'field forced', hidden: true },
@@ -99,7 +109,7 @@ function createForceField() {
 }
 
 function createAcknowledgeField() {
-  const checkbox = h('input', { type: 'checkbox', name: 'acknowledge', value: 'yes' });
+  const checkbox = h('input', { type: 'checkbox', name: 'acknowledge', value: 'yes', disabled: true });
   return h(
     'p',
     { class: 'field forced', hidden: true },
@@ -117,33 +127,34 @@ function createAcknowledgeField() {
   );
 }
 
-/** How many differences the dialog lists; the section Contract and `penstock contract compare` have all. */
+/** How many differences the dialog lists; `penstock contract compare` lists all. */
 const maxDifferences = 10;
 
 /** Missing data must not read as compatible. */
-function describeComparison({ from, requests, since, judgedSince, skipped, differences }) {
+function describeComparison({ from, to, requests, since, judgedSince, skipped, differences }) {
   if (judgedSince === null)
     return [
-      h(
-        'p',
-        {},
-        `No request in ${from} was checked against the contract of this environment: nothing is known.`,
-      ),
+      h('p', {}, h('strong', {}, 'Nothing is known about differences.')),
+      h('p', {}, `No request in ${from} was judged by the contract of ${to}.`),
     ];
-  const left = skipped.map(({ reason, count }) => ` ${count} were not checked (${reason}).`).join('');
+  const left = skipped
+    .map(({ reason, count }) => ` ${count.toLocaleString()} not judged (${reason}).`)
+    .join('');
   const before = judgedSince > since ? ` Not judged before ${formatTime(judgedSince)}.` : '';
-  const found = differences.length === 0 ? ' No difference was found in them.' : '';
+  const judged = formatCount(requests, `request in ${from} was`, `requests in ${from} were`);
+  const found =
+    differences.length === 0
+      ? 'No difference was found in the requests that were judged.'
+      : `${formatCount(differences.length, 'difference')} found in requests.`;
   const shown = differences.slice(0, maxDifferences);
   const rest = differences.length - shown.length;
   return [
-    h('p', {}, `${requests} requests in ${from} were checked against this contract.${before}${left}${found}`),
-    h(
-      'ul',
-      {},
-      ...shown.map(createDifference),
-      ...(rest > 0 ? [h('li', {}, `${rest} more differences`)] : []),
-    ),
-  ];
+    h('p', {}, h('strong', {}, found)),
+    h('p', {}, `${judged} judged by the contract of ${to}.${before}${left}`),
+    h('ul', {}, ...shown.map(createDifference)),
+    rest > 0 &&
+      h('p', {}, `${formatCount(rest, 'more difference')}: penstock contract compare ${from} ${to}`),
+  ].filter(Boolean);
 }
 
 function createDifference({ operation, path, rule, effect, count, clients, mustAcknowledge }) {
@@ -155,8 +166,14 @@ function createDifference({ operation, path, rule, effect, count, clients, mustA
     'li',
     { 'data-level': mustAcknowledge ? 'warn' : 'note' },
     mark,
-    ` ${effect}: ${path} `,
-    h('span', { class: 'detail' }, `${rule}, ${operation}, ${count} times by ${by}`),
+    h(
+      'span',
+      {},
+      `${effect}: `,
+      h('code', {}, path),
+      ' ',
+      h('span', { class: 'hint' }, `${rule}, ${operation}, ${formatCount(count, 'time')} by ${by}`),
+    ),
   );
 }
 
@@ -170,7 +187,7 @@ function createStep({ step, ok, detail, remark }) {
     'li',
     { 'data-level': ok ? 'good' : 'bad' },
     mark,
-    ` ${stepLabels[step] ?? step}`,
+    h('span', { class: 'step' }, stepLabels[step] ?? step),
     h('span', { class: 'detail' }, remark ? `${detail}. ${remark}` : detail),
   );
 }
