@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import type { Deviation } from '../src/contract/deviation.ts';
 import { createCheckQueue } from '../src/contract-guard/check-queue.ts';
 import { createDeviationCounts } from '../src/contract-guard/deviation-counts.ts';
-import type { GuardedEnvironment } from '../src/contract-guard/guarded-environments.ts';
+import { createJudge, type GuardedEnvironment } from '../src/contract-guard/guarded-environments.ts';
 import { parseAffinityRecord, serializeAffinityRecord } from '../src/environments/affinity-record.ts';
 import { RequestHead } from '../src/http/request-head.ts';
 import { identityOf } from '../src/idempotency/request-identity.ts';
@@ -136,7 +136,7 @@ createRequestLogWriter({
   countNotStored() {},
 });
 
-const own = { hash: 'a', options: { standardVersion: '1.3.11' }, isOwn: true, contract: undefined };
+const own = createJudge('sandbox', { hash: 'a', options: { standardVersion: '1.3.11' } }, true);
 const guarded: GuardedEnvironment = {
   name: 'sandbox',
   standardVersion: '1.3.11',
@@ -154,10 +154,6 @@ const guarded: GuardedEnvironment = {
 const checkQueue = createCheckQueue({ check: () => true, skip() {}, isBusy: () => false });
 const deviationCounts = createDeviationCounts();
 const checkedMessage = {
-  environment: 'sandbox',
-  hash: own.hash,
-  isOwn: true,
-  direction: 'request',
   operation: 'initiatePayment',
   client: 'shop',
   requestId: payment.requestId,
@@ -194,7 +190,7 @@ export const parts: readonly Part[] = [
   },
   {
     name: 'contract: count a request with a deviation',
-    body: () => deviationCounts.add(checkedMessage, [deviation]),
+    body: () => deviationCounts.add(own.kinds.request, checkedMessage, [deviation]),
   },
   { name: 'token bucket: reserve a permit', body: () => reservePermit(0, 1_000, rate, 3_000) },
   ...contractParts,

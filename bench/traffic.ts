@@ -8,11 +8,22 @@ const standingOrders = '/berlingroup/v1/periodic-payments/sepa-credit-transfers'
 /** API key of the client that sends the load. */
 export const apiKey = 'key-of-the-bench';
 
+/** With the optional fields that both versions of the standard have. */
 const payment = {
+  endToEndIdentification: 'E2E-2027-02-15-000123',
   instructedAmount: { currency: 'EUR', amount: '123.50' },
   debtorAccount: { iban: 'DE40100100103307118608' },
-  creditorName: 'Merchant123',
+  creditorName: 'Merchant123 Trading and Logistics GmbH',
   creditorAccount: { iban: 'DE02100100109307118603' },
+  creditorAgent: 'ABCDDEFFXXX',
+  remittanceInformationUnstructured: 'Invoice 2027-4711 of 1 February, customer 123456, order 98765',
+};
+const creditorAddress = {
+  streetName: 'Lange Straße am Alten Güterbahnhof',
+  buildingNumber: '123 a',
+  townName: 'Frankfurt am Main',
+  postCode: '60311',
+  country: 'DE',
 };
 
 /** The body of the response to every GET: a payment with a final status, 600 bytes. */
@@ -50,7 +61,7 @@ export const initiation: BenchRequest = {
     'TPP-Redirect-Preferred': 'true',
     'TPP-Redirect-URI': 'https://tpp.example/cb/ok',
   },
-  body: padded(payment, 1024),
+  body: padded({ ...payment, creditorAddress }, 1024),
 };
 
 /** An initiation of a standing order, whose status is not final: with this status, a payment is settled, and a standing order goes on. */
@@ -77,8 +88,8 @@ export const standingOrderStatusRequest = (id: string): BenchRequest => ({
   headers,
 });
 
-/** Serializes `value` to JSON of exactly `bytes` bytes; an additional field fills the rest. */
+/** Serializes `value` to JSON of exactly `bytes` bytes; spaces fill the rest. */
 function padded(value: object, bytes: number): string {
-  const bare = JSON.stringify({ ...value, remittanceInformationUnstructured: '' });
-  return JSON.stringify({ ...value, remittanceInformationUnstructured: 'x'.repeat(bytes - bare.length) });
+  const text = JSON.stringify(value, null, 2);
+  return text + ' '.repeat(bytes - Buffer.byteLength(text));
 }

@@ -9,19 +9,19 @@ export type CheckableMessage =
   | { readonly direction: 'request'; readonly content: JudgedRequest }
   | { readonly direction: 'response'; readonly content: JudgedResponse };
 
-/** @returns the deviations from each contract, in the order of the contracts */
+/** @returns the deviations from each contract, in the order of the judges */
 export function checkMessage(
   message: CheckableMessage,
-  contracts: readonly Contract[],
+  judges: readonly { readonly contract: Contract }[],
 ): readonly (readonly Deviation[])[] {
   switch (message.direction) {
     case 'request': {
       const inspected = inspectRequest(message.content);
-      return contracts.map((contract) => judgeRequest(contract, inspected));
+      return judges.map(({ contract }) => judgeRequest(contract, inspected));
     }
     case 'response': {
       const inspected = inspectResponse(message.content);
-      return contracts.map((contract) => judgeResponse(contract, inspected));
+      return judges.map(({ contract }) => judgeResponse(contract, inspected));
     }
   }
 }

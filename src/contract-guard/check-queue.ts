@@ -1,6 +1,6 @@
 /**
- * The queue of checks, which run behind the requests. A request only puts a reference into a ring (ADR 110). While the process is
- * busy, checks wait. When the ring is full, or a check has waited for too long, it is skipped and counted.
+ * The queue of checks, which run behind the requests: at the end of the turn of the event loop that sent them (ADR 110). While the
+ * process is busy, checks wait. When the queue is full, or a check has waited for too long, it is skipped and counted.
  */
 
 import type { Deviation } from '../contract/deviation.ts';
@@ -24,14 +24,17 @@ export interface QueuedCheck {
 export interface CheckQueue {
   addRequest(environment: GuardedEnvironment, request: PisRequest, own?: readonly Deviation[]): void;
   addResponse(environment: GuardedEnvironment, request: PisRequest, response: PisResponse): void;
-  /** Checks what waits, for at most `sliceMs`. @returns whether nothing waits any more */
-  drain(): boolean;
-  /** Checks messages at intervals until it is stopped. */
+  /** Checks what waits, for at most `sliceMs`. */
+  drain(): Remaining;
+  /** From now on, messages are checked behind the turn in which they were added. */
   start(): void;
   stop(): void;
   /** Skips what waits. */
   shedAll(): void;
 }
+
+/** What `drain` leaves. `later`: the process is busy, or a contract is not compiled yet. */
+type Remaining = 'nothing' | 'more' | 'later';
 
 interface CheckQueueDependencies {
   /** Must not throw. @returns false if the check cannot run yet; it stays in the queue */
@@ -53,8 +56,8 @@ interface QueueLimits {
 const defaultLimits: QueueLimits = { maxChecks: 2_000, maxBytes: 32 * 1024 * 1024 };
 /** How long a check waits while the process is busy. Milliseconds. */
 const maxAgeMs = 60_000;
-/** How often the queue is drained. Milliseconds. */
-const intervalMs = 20;
+/** After which checks that had to wait are tried again. Milliseconds. */
+const retryMs = 100;
 /** How long checks run before the event loop turns: requests wait for no longer. Milliseconds. */
 const sliceMs = 2;
 
@@ -69,8 +72,9 @@ export function createCheckQueue({
   let first = 0;
   let count = 0;
   let bytes = 0;
-  let timer: NodeJS.Timeout | undefined;
+  let isStarted = false;
   let immediate: NodeJS.Immediate | undefined;
+  let retry: NodeJS.Timeout | undefined;
 
   function add(
     environment: GuardedEnvironment,
@@ -87,6 +91,7 @@ export function createCheckQueue({
     slots[(first + count) % maxChecks] = { environment, request, body, response, own };
     count += 1;
     bytes += size;
+    if (isStarted && !retry) immediate ??= setImmediate(drainBehindTurn);
   }
 
   function removeFirst({ response, body }: QueuedCheck): void {
@@ -101,27 +106,32 @@ export function createCheckQueue({
     removeFirst(message);
   }
 
-  function drain(): boolean {
-    if (count === 0) return true;
-    if (isBusy()) return shedOlderThan(now() - maxAgeMs);
+  function drain(): Remaining {
+    if (isBusy()) {
+      shedOlderThan(now() - maxAgeMs);
+      return count === 0 ? 'nothing' : 'later';
+    }
     const untilMs = now() + sliceMs;
     for (let message = slots[first]; message; message = slots[first]) {
-      if (!check(message)) return true; // the next interval tries again
+      if (!check(message)) return 'later';
       removeFirst(message);
-      if (now() >= untilMs) return count === 0;
+      if (now() >= untilMs) break;
     }
-    return true;
+    return count === 0 ? 'nothing' : 'more';
   }
 
   /** @param timeMs on the clock of `arrivedAtMs` */
-  function shedOlderThan(timeMs: number): true {
+  function shedOlderThan(timeMs: number): void {
     for (let message = slots[first]; message && message.request.arrivedAtMs < timeMs; message = slots[first])
       shedFirst(message);
-    return true;
   }
 
-  function drainInTurns(): void {
-    immediate = drain() ? undefined : setImmediate(drainInTurns);
+  function drainBehindTurn(): void {
+    immediate = undefined;
+    retry = undefined;
+    const remaining = drain();
+    if (remaining === 'more') immediate = setImmediate(drainBehindTurn);
+    if (remaining === 'later') retry = setTimeout(drainBehindTurn, retryMs).unref();
   }
 
   return {
@@ -129,15 +139,16 @@ export function createCheckQueue({
     addResponse: (environment, request, response) => add(environment, request, response, undefined),
     drain,
     start() {
-      timer = setInterval(() => {
-        if (!immediate) drainInTurns();
-      }, intervalMs).unref();
+      isStarted = true;
+      drainBehindTurn();
     },
     stop() {
-      clearInterval(timer);
-      if (immediate) clearImmediate(immediate);
+      isStarted = false;
+      clearImmediate(immediate);
+      clearTimeout(retry);
       immediate = undefined;
+      retry = undefined;
     },
-    shedAll: () => void shedOlderThan(Number.POSITIVE_INFINITY),
+    shedAll: () => shedOlderThan(Number.POSITIVE_INFINITY),
   };
 }

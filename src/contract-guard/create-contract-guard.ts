@@ -1,5 +1,6 @@
 /** The part of the contract guard that outlives a reload of the configuration: the queue of checks, their thread, and the report. */
 
+import type { Contract } from '../contract/contract.ts';
 import type { Deviation } from '../contract/deviation.ts';
 import type { JudgedRequest } from '../contract/judge-request.ts';
 import { decodeBody, isEncoded } from '../request/content-coding.ts';
@@ -86,26 +87,24 @@ export function createContractGuard({
   let decoding = 0;
 
   /** Called by the queue. */
-  function check(queued: QueuedCheck): boolean {
-    const { environment, request, response, own } = queued;
+  function check({ environment, request, body, response, own }: QueuedCheck): boolean {
     const judges = judgesOf(environment, response !== undefined, own !== undefined);
     if (!isPrepared(judges)) {
       if (!environment.isUnusable()) {
         void environment.prepare();
         return false;
       }
-      counts.skip(environment.name, directionOf(response), 'failed');
-      return true;
+      counts.skip(environment.name, response ? 'response' : 'request', 'failed');
+    } else if (!response) {
+      const message = requestMessage(environment, request, body, initiationOf(request));
+      void checkMessageOf(environment, request, message, judges, own);
+    } else if (!isEncoded(response)) {
+      void checkMessageOf(environment, request, responseMessage(request, response), judges);
+    } else if (decoding < maxDecoding) {
+      void checkDecoded(environment, request, response, judges);
+    } else {
+      counts.skip(environment.name, 'response', 'shed');
     }
-    if (response && isEncoded(response)) {
-      if (decoding < maxDecoding) void checkDecoded(environment, request, response, judges);
-      else counts.skip(environment.name, 'response', 'shed');
-      return true;
-    }
-    const message = response
-      ? responseMessage(request, response)
-      : requestMessage(environment, request, queued.body, initiationOf(request));
-    void checkInside(environment, request, message, judges, own);
     return true;
   }
 
@@ -113,7 +112,7 @@ export function createContractGuard({
     environment: GuardedEnvironment,
     request: PisRequest,
     response: PisResponse,
-    judges: readonly Judge[],
+    judges: readonly PreparedJudge[],
   ): Promise<void> {
     decoding += 1;
     const body = await decodeBody(response).catch(() => undefined);
@@ -121,46 +120,26 @@ export function createContractGuard({
     // With an unknown coding or a damaged body, the contract reports that it cannot judge the answer.
     const headers = response.headers.filter(([name]) => name.toLowerCase() !== 'content-encoding');
     const decoded = body ? { ...response, body, headers } : response;
-    await checkInside(environment, request, responseMessage(request, decoded), judges);
+    await checkMessageOf(environment, request, responseMessage(request, decoded), judges);
   }
 
   /** Checks a message in this thread, or in the other one if it is large, and counts the result. Never rejects. */
-  function checkInside(
+  function checkMessageOf(
     environment: GuardedEnvironment,
     request: PisRequest,
     message: CheckableMessage,
-    judges: readonly Judge[],
+    judges: readonly PreparedJudge[],
     own?: readonly Deviation[],
   ): Deviations | Promise<Deviations> {
     const { direction, content } = message;
-    const onResult = (results: readonly (readonly Deviation[])[] | undefined): Deviations => {
-      if (!results) {
-        counts.skip(environment.name, direction, 'shed');
-        return undefined;
-      }
-      const atMs = direction === 'request' ? content.receivedAtMs : Date.now();
-      const { client, requestId, operation } = request;
-      const isRefusedByOwn = isRefused(own ?? results[0]);
-      for (const [index, { hash, isOwn }] of judges.entries()) {
-        const deviations = results[index] ?? [];
-        const isInBoth = !isOwn && isRefusedByOwn && isRefused(deviations);
-        const alsoRefusedBy = isInBoth ? environment.own.hash : undefined;
-        const kind = { environment: environment.name, hash, isOwn, direction };
-        counts.add(
-          { ...kind, operation: operation.name, client: client.name, requestId, atMs, alsoRefusedBy },
-          deviations,
-        );
-      }
-      return results[0];
-    };
-    if (content.body.length > maxInlineBytes) return worker.check(message, judges).then(onResult);
+    if (content.body.length > maxInlineBytes) {
+      return worker.check(message, judges).then((results) => {
+        if (!results) counts.skip(environment.name, direction, 'shed');
+        return results && countResults(environment, request, message, judges, results, own);
+      });
+    }
     try {
-      return onResult(
-        checkMessage(
-          message,
-          judges.flatMap(({ contract }) => contract ?? []),
-        ),
-      );
+      return countResults(environment, request, message, judges, checkMessage(message, judges), own);
     } catch {
       // The text of the error may quote the message.
       counts.skip(environment.name, direction, 'failed');
@@ -168,14 +147,38 @@ export function createContractGuard({
     }
   }
 
+  /**
+   * @param own the deviations from the own contract, if that is not the first judge
+   * @returns those of the first judge
+   */
+  function countResults(
+    environment: GuardedEnvironment,
+    { client, requestId, operation }: PisRequest,
+    { direction, content }: CheckableMessage,
+    judges: readonly Judge[],
+    results: readonly (readonly Deviation[])[],
+    own = results[0],
+  ): Deviations {
+    const atMs = 'receivedAtMs' in content ? content.receivedAtMs : Date.now();
+    const checked = { operation: operation.name, client: client.name, requestId, atMs };
+    const isRefusedByOwn = isRefused(own);
+    for (const [index, { kinds }] of judges.entries()) {
+      const kind = kinds[direction];
+      const deviations = results[index] ?? [];
+      const isInBoth = isRefusedByOwn && !kind.isOwn && isRefused(deviations);
+      counts.add(kind, isInBoth ? { ...checked, alsoRefusedBy: environment.own.hash } : checked, deviations);
+    }
+    return results[0];
+  }
+
   function checkNow(
     request: RoutedRequest,
     environment: GuardedEnvironment,
   ): Deviations | Promise<Deviations> {
-    const judges = [environment.own];
+    const judges: readonly Judge[] = [environment.own];
     if (isPrepared(judges)) {
       const message = requestMessage(environment, request, request.body, initiationOf(request));
-      const deviations = checkInside(environment, request, message, judges);
+      const deviations = checkMessageOf(environment, request, message, judges);
       return deviations instanceof Promise ? within(deviations, waitMsOf(request)) : deviations;
     }
     return within(
@@ -195,7 +198,7 @@ export function createContractGuard({
     flush: writer.flush,
     async close() {
       queue.stop();
-      while (!queue.drain());
+      while (queue.drain() === 'more');
       queue.shedAll();
       await writer.flush();
       await worker.stop();
@@ -203,10 +206,13 @@ export function createContractGuard({
   };
 }
 
-const isPrepared = (judges: readonly Judge[]) => judges.every(({ contract }) => contract !== undefined);
+type PreparedJudge = Judge & { readonly contract: Contract };
+
+const isPrepared = (judges: readonly Judge[]): judges is readonly PreparedJudge[] =>
+  judges.every(({ contract }) => contract !== undefined);
 
 /** Whether an environment with this contract refuses the request. */
-const isRefused = (deviations: Deviations = []) =>
+const isRefused = (deviations: readonly Deviation[] = []) =>
   deviations.some(({ level, effect }) => level === 'harmful' && effect === 'refused');
 
 function judgesOf(
@@ -217,8 +223,6 @@ function judgesOf(
   if (isResponse) return [own];
   return isOwnDone ? others : [own, ...others];
 }
-
-const directionOf = (response: PisResponse | undefined) => (response ? 'response' : 'request');
 
 function requestMessage(
   environment: GuardedEnvironment,

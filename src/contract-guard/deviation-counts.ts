@@ -16,7 +16,7 @@ export interface CheckedKind {
   readonly direction: Direction;
 }
 
-export interface CheckedMessage extends CheckedKind {
+export interface CheckedMessage {
   readonly operation: OperationName;
   readonly client: string;
   readonly requestId: string;
@@ -75,7 +75,7 @@ export interface CountedChecks {
 }
 
 export interface DeviationCounts {
-  add(message: CheckedMessage, deviations: readonly Deviation[]): void;
+  add(kind: CheckedKind, message: CheckedMessage, deviations: readonly Deviation[]): void;
   skip(environment: string, direction: Direction, reason: SkipReason): void;
   /** @returns `undefined` if there is nothing new */
   take(): CountedChecks | undefined;
@@ -95,7 +95,10 @@ interface DeviationCount {
 
 /** The messages of one kind, operation and client. */
 interface MessageCount {
-  readonly message: CheckedMessage;
+  readonly kind: CheckedKind;
+  readonly operation: OperationName;
+  readonly client: string;
+  readonly firstMs: number;
   count: number;
   /** By path. */
   readonly deviations: Map<string, DeviationCount[]>;
@@ -104,36 +107,25 @@ interface MessageCount {
 export function createDeviationCounts(): DeviationCounts {
   /** By client and operation: finding a count must not create a key for each message. */
   let clients = new Map<string, Map<OperationName, MessageCount[]>>();
-  let skipped = new Map<string, SkippedMessages>();
+  let skipped = new Map<string, SkippedCounts>();
   let deviationCount = 0;
 
-  function countOf(message: CheckedMessage): MessageCount {
-    const { environment, hash, isOwn, direction, operation, client } = message;
+  function countOf(kind: CheckedKind, { operation, client, atMs }: CheckedMessage): MessageCount {
     const operations =
       clients.get(client) ?? addTo(clients, client, new Map<OperationName, MessageCount[]>());
     const counts = operations.get(operation) ?? addTo(operations, operation, []);
-    for (const count of counts) {
-      const { message: known } = count;
-      if (
-        known.hash === hash &&
-        known.environment === environment &&
-        known.direction === direction &&
-        known.isOwn === isOwn
-      )
-        return count;
-    }
-    const added = { message, count: 0, deviations: new Map<string, DeviationCount[]>() };
+    for (const count of counts) if (isSameKind(count.kind, kind)) return count;
+    const added = { kind, operation, client, firstMs: atMs, count: 0, deviations: new Map() };
     counts.push(added);
     return added;
   }
 
   function countDeviation(
-    { message, deviations }: MessageCount,
+    { kind, deviations }: MessageCount,
     deviation: Deviation,
-    last: CheckedMessage,
+    { atMs, requestId, alsoRefusedBy }: CheckedMessage,
   ): void {
     const { rule, path } = deviation;
-    const { atMs, requestId, alsoRefusedBy } = last;
     const ofPath = deviations.get(path) ?? addTo(deviations, path, []);
     for (const known of ofPath) {
       if (known.deviation.rule !== rule || known.alsoRefusedBy !== alsoRefusedBy) continue;
@@ -143,7 +135,7 @@ export function createDeviationCounts(): DeviationCounts {
       return;
     }
     if (deviationCount === maxDeviations) {
-      skip(message.environment, message.direction, 'not-counted');
+      skip(kind.environment, kind.direction, 'not-counted');
       return;
     }
     deviationCount += 1;
@@ -151,14 +143,13 @@ export function createDeviationCounts(): DeviationCounts {
   }
 
   function skip(environment: string, direction: Direction, reason: SkipReason): void {
-    const key = `${environment} ${direction} ${reason}`;
-    const known = skipped.get(key)?.count ?? 0;
-    skipped.set(key, { environment, direction, reason, count: known + 1 });
+    const counts = skipped.get(environment) ?? addTo(skipped, environment, noneSkipped());
+    counts[direction][reason] += 1;
   }
 
   return {
-    add(message, deviations) {
-      const counted = countOf(message);
+    add(kind, message, deviations) {
+      const counted = countOf(kind, message);
       counted.count += 1;
       for (const deviation of deviations) countDeviation(counted, deviation, message);
     },
@@ -167,13 +158,19 @@ export function createDeviationCounts(): DeviationCounts {
       if (clients.size + skipped.size === 0) return undefined;
       const all = [...clients.values()].flatMap((operations) => [...operations.values()].flat());
       const taken = {
-        messages: all.map(({ message, count }) => ({ ...kindOf(message), count, firstMs: message.atMs })),
-        deviations: all.flatMap(({ message, deviations }) =>
+        messages: all.map(({ kind, operation, client, firstMs, count }) => ({
+          ...kind,
+          operation,
+          client,
+          firstMs,
+          count,
+        })),
+        deviations: all.flatMap(({ kind, operation, client, deviations }) =>
           [...deviations.values()]
             .flat()
-            .map(({ deviation, ...counts }) => ({ ...kindOf(message), ...deviation, ...counts })),
+            .map(({ deviation, ...counts }) => ({ ...kind, operation, client, ...deviation, ...counts })),
         ),
-        skipped: [...skipped.values()],
+        skipped: [...skipped].flatMap(([environment, counts]) => skippedIn(environment, counts)),
       };
       clients = new Map();
       skipped = new Map();
@@ -183,16 +180,33 @@ export function createDeviationCounts(): DeviationCounts {
   };
 }
 
+type SkippedCounts = Record<Direction, Record<SkipReason, number>>;
+
+function noneSkipped(): SkippedCounts {
+  const none = { 'sampled-out': 0, shed: 0, failed: 0, 'not-counted': 0 };
+  return { request: { ...none }, response: { ...none } };
+}
+
+const directions = ['request', 'response'] as const;
+const skipReasons = ['sampled-out', 'shed', 'failed', 'not-counted'] as const;
+
+function skippedIn(environment: string, counts: SkippedCounts): SkippedMessages[] {
+  return directions.flatMap((direction) =>
+    skipReasons
+      .map((reason) => ({ environment, direction, reason, count: counts[direction][reason] }))
+      .filter(({ count }) => count > 0),
+  );
+}
+
 function addTo<Key, Value>(map: Map<Key, Value>, key: Key, value: Value): Value {
   map.set(key, value);
   return value;
 }
 
-const kindOf = ({ environment, hash, isOwn, direction, operation, client }: CheckedMessage) => ({
-  environment,
-  hash,
-  isOwn,
-  direction,
-  operation,
-  client,
-});
+/** The same object, except after a reload. */
+const isSameKind = (one: CheckedKind, other: CheckedKind) =>
+  one === other ||
+  (one.hash === other.hash &&
+    one.environment === other.environment &&
+    one.direction === other.direction &&
+    one.isOwn === other.isOwn);

@@ -8,6 +8,7 @@ import type { Profile } from '../contract/profile.ts';
 import type { GatewayHeaders } from '../contract/request-headers.ts';
 import { type HeaderFields, isNamed } from '../pis/headers.ts';
 import type { OperationName } from '../pis/operations.ts';
+import type { CheckedKind, Direction } from './deviation-counts.ts';
 
 export interface GuardedEnvironment {
   readonly name: string;
@@ -36,8 +37,8 @@ export interface GuardedEnvironment {
 export interface Judge {
   readonly hash: string;
   readonly options: ContractOptions;
-  /** Whether it is the contract of the environment that the message belongs to. */
-  readonly isOwn: boolean;
+  /** What its verdicts are counted as. */
+  readonly kinds: Readonly<Record<Direction, CheckedKind>>;
   /** Set by `prepare`. */
   contract: Contract | undefined;
 }
@@ -66,24 +67,25 @@ export function createGuardedEnvironments(
 ): GuardedEnvironments {
   const judged = environments.map((settings) => {
     const options = contractOptions(settings);
-    return { settings, judge: { hash: contractHash(options), options, contract: undefined } };
+    return { settings, terms: { hash: contractHash(options), options } };
   });
-  const different = new Map(judged.map(({ judge }) => [judge.hash, judge]));
+  const different = new Map(judged.map(({ terms }) => [terms.hash, terms]));
   let prepared: Promise<void> | undefined;
   let isUnusable = false;
-  const all = judged.map(({ settings, judge }): GuardedEnvironment => {
+  const all = judged.map(({ settings, terms }): GuardedEnvironment => {
+    const { name } = settings;
     const { requests, responses, sample, requireHeaders } = settings.contract;
     const written = writtenHeadersOf(settings);
     const others =
-      requests === 'off' ? [] : [...different.values()].filter(({ hash }) => hash !== judge.hash);
+      requests === 'off' ? [] : [...different.values()].filter(({ hash }) => hash !== terms.hash);
     return {
-      name: settings.name,
+      name,
       standardVersion: settings.standardVersion,
       requests,
       responses,
       sample,
-      own: { ...judge, isOwn: true },
-      others: others.slice(0, maxOthers).map((other) => ({ ...other, isOwn: false })),
+      own: createJudge(name, terms, true),
+      others: others.slice(0, maxOthers).map((other) => createJudge(name, other, false)),
       requiresHeaders: Object.values(requireHeaders).some((names) => names.length > 0),
       prepare,
       isUnusable: () => isUnusable,
@@ -108,6 +110,20 @@ export function createGuardedEnvironments(
       if (all.some(({ requests }) => requests === 'enforce')) await prepare();
     },
   };
+}
+
+/** @param environment that the messages belong to. @param isOwn whether it has this contract */
+export function createJudge(
+  environment: string,
+  { hash, options }: Pick<Judge, 'hash' | 'options'>,
+  isOwn: boolean,
+): Judge {
+  const kind = { environment, hash, isOwn };
+  const kinds = {
+    request: { ...kind, direction: 'request' },
+    response: { ...kind, direction: 'response' },
+  } as const;
+  return { hash, options, kinds, contract: undefined };
 }
 
 const isActive = ({ requests, responses, requiresHeaders }: GuardedEnvironment) =>

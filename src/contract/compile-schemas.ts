@@ -4,7 +4,7 @@
  */
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Ajv, ErrorObject, FuncKeywordDefinition } from 'ajv';
+import type { Ajv, _ as CodeTemplate, ErrorObject, FuncKeywordDefinition } from 'ajv';
 import { isDate, isDateAndTime } from './dates.ts';
 import type { Deviation, DeviationList, Effect, Level, Rule } from './deviation.ts';
 import type { Absence, Schema } from './standard-versions.ts';
@@ -41,7 +41,7 @@ export async function compileSchemas(
   definitions: Definitions,
   prepare: Readonly<Record<string, Direction>>,
 ): Promise<Validators> {
-  const { Ajv } = await import('ajv');
+  const { Ajv, _ } = await import('ajv');
   const ajv = new Ajv({
     allErrors: true, // the size of the value is bounded: read-json.ts
     allowUnionTypes: true,
@@ -55,6 +55,7 @@ export async function compileSchemas(
     formats: { date: isDate, 'date-time': isDateAndTime },
   });
   addKeywords(ajv);
+  addLengths(ajv, _);
   ajv.addSchema({ $id: 'contract', definitions: withAbsences(definitions) });
   await nextTurn();
   const names = propertyNamesIn(definitions);
@@ -125,6 +126,30 @@ function addKeywords(ajv: Ajv): void {
     },
   });
 }
+
+/**
+ * Lengths in characters. Ajv counts those of every text one by one; the length of a JavaScript string, which is at least as large,
+ * almost always suffices.
+ */
+function addLengths(ajv: Ajv, code: typeof CodeTemplate): void {
+  const length = { type: 'string', schemaType: 'number' } as const;
+  ajv.removeKeyword('maxLength').addKeyword({
+    ...length,
+    keyword: 'maxLength',
+    code(context) {
+      const { gen, data, schema } = context;
+      const count = gen.scopeValue('func', { ref: characterCount });
+      context.fail(code`${data}.length > ${schema} && ${count}(${data}) > ${schema}`);
+    },
+  });
+  ajv.removeKeyword('minLength').addKeyword({
+    ...length,
+    keyword: 'minLength', // the only one is 1
+    code: (context) => context.fail(code`${context.data}.length < ${context.schema}`),
+  });
+}
+
+const characterCount = (text: string) => Array.from(text).length;
 
 /**
  * Gathers the properties with the keyword `absent` in one keyword of their object: for each property with a keyword of its own,

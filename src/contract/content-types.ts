@@ -35,7 +35,9 @@ export const mediaTypes: Readonly<Record<BodyFormat, string>> = {
 
 /** The type without its parameters, in lower case; empty if there is none. */
 export const essenceOf = (contentType: string | undefined): string =>
-  (contentType?.split(';', 1)[0] ?? '').trim().toLowerCase();
+  contentType === 'application/json' // the usual value
+    ? contentType
+    : (contentType?.split(';', 1)[0] ?? '').trim().toLowerCase();
 
 /** Whether the body has the expected format, so that it can be judged as such. */
 export function hasFormat(contentType: string | undefined, format: BodyFormat): boolean {
@@ -83,6 +85,7 @@ function hasOtherCharset(contentType: string): boolean {
 
 /** Whether `Accept` allows a format of the standard's answers (RFC 9110 section 12.5.1, without weights). */
 export function acceptsAnswer(accept: string, operation: OperationName, product: string): boolean {
+  if (accept === 'application/json') return true; // the usual value
   return accept
     .toLowerCase()
     .split(',')

@@ -10,9 +10,10 @@ import { isPublishedExample, isValidIban, looksLikeIban } from './iban.ts';
 
 /** A field of a value that may be anything. */
 export const fieldOf = (value: unknown, name: string): unknown =>
-  typeof value === 'object' && value !== null
-    ? Object.getOwnPropertyDescriptor(value, name)?.value
-    : undefined;
+  isRecord(value) && Object.hasOwn(value, name) ? value[name] : undefined;
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null;
 
 /** Rules of a transfer that are the same in all versions. */
 export function checkTransfer(transfer: unknown, root: string, list: DeviationList): void {

@@ -2,6 +2,7 @@
 
 import { isUtf8 } from 'node:buffer';
 import type { DeviationList } from './deviation.ts';
+import { fieldOf } from './payment-rules.ts';
 
 /** Bodies with more are not judged: no valid one has as many. */
 export const limits = {
@@ -108,11 +109,11 @@ function parse(text: string): { readonly value: unknown } | undefined {
 function countMembers(value: unknown, isRoot: boolean): number {
   if (typeof value !== 'object' || value === null) return 0;
   if (Array.isArray(value)) return value.length > limits.itemsPerArray ? tooMany : countInItems(value);
-  let members = 0;
-  for (const _key in value) {
-    if (++members > limits.keysPerObject) return tooMany;
-  }
-  for (const [key, member] of Object.entries(value)) {
+  const keys = Object.keys(value);
+  if (keys.length > limits.keysPerObject) return tooMany;
+  let members = keys.length;
+  for (const key of keys) {
+    const member = fieldOf(value, key);
     if (typeof member !== 'object') continue;
     const isBulk = isRoot && key === 'payments' && Array.isArray(member);
     members += isBulk ? countInItems(member) : countMembers(member, false);

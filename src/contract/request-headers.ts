@@ -2,6 +2,7 @@
 
 import { isIP } from 'node:net';
 import { type HeaderFields, lowerCase } from '../pis/headers.ts';
+import { cacheByName } from '../pis/name-cache.ts';
 import type { OperationName } from '../pis/operations.ts';
 import type { Deviation, DeviationList, Effect, Level, Rule } from './deviation.ts';
 import { checkSignature, signedNamesIn } from './digest.ts';
@@ -36,6 +37,9 @@ interface AddedHeader {
   readonly fault: Fault | undefined;
 }
 
+/** By the name in the table. */
+type HeaderValues = { [Name in HeaderRow['name']]?: string };
+
 interface HeaderRow {
   readonly name: string;
   /** Operations that have it; elsewhere it is not judged, as the bank does not read it. */
@@ -59,36 +63,35 @@ export function inspectHeaders(
   fields: HeaderFields,
   list: DeviationList,
 ): InspectedHeaders {
-  const values = new Map<string, string>();
+  const values: HeaderValues = {};
   let added = noneAdded;
   for (const [field, value] of fields) {
-    const name = lowerCase(field);
-    const row = rowsByName.get(name);
-    if (!row && isOfStandard.test(name)) list.add('usual', 'unknown', 'headers/*', 'ignored');
-    if (!row?.operations.has(operation)) continue;
-    const earlier = values.get(name);
+    const row = rowOf(field);
+    if (row === 'unknown') list.add('usual', 'unknown', 'headers/*', 'ignored');
+    if (typeof row === 'string' || !row.operations.has(operation)) continue;
+    const earlier = values[row.name];
     if (earlier !== undefined && !row.isList) {
       list.add('harmful', 'repeated', `headers/${row.name}`, 'refused');
     }
-    values.set(name, earlier !== undefined && row.isList ? `${earlier}, ${value}` : value);
+    values[row.name] = earlier !== undefined && row.isList ? `${earlier}, ${value}` : value;
     const fault = row.check?.(value);
     if (row.since) added = [...added, { path: `headers/${row.name}`, fault }];
     else if (fault) list.add(fault.level, fault.rule, `headers/${row.name}`, fault.effect);
   }
   for (const { name, requiredFor } of requiredRows) {
-    if (!requiredFor?.has(operation) || values.has(lowerCase(name))) continue;
+    if (!requiredFor?.has(operation) || values[name] !== undefined) continue;
     list.add('harmful', 'required', `headers/${name}`, 'refused');
   }
-  if (values.get('tpp-redirect-preferred') === 'true' && !values.has('tpp-redirect-uri')) {
+  if (values['TPP-Redirect-Preferred'] === 'true' && values['TPP-Redirect-URI'] === undefined) {
     list.add('harmful', 'required-with', 'headers/TPP-Redirect-URI', 'refused');
   }
   checkSigned(values, list);
   return {
-    contentType: values.get('content-type'),
-    contentEncoding: values.get('content-encoding'),
-    accept: values.get('accept'),
-    digest: values.get('digest'),
-    signed: signedByTpp(values.get('signature')),
+    contentType: values['Content-Type'],
+    contentEncoding: values['Content-Encoding'],
+    accept: values.Accept,
+    digest: values.Digest,
+    signed: signedByTpp(values.Signature),
     added,
   };
 }
@@ -138,22 +141,21 @@ const noneAdded: readonly AddedHeader[] = [];
 /** Names that only the standard uses: a misspelt one has no effect. */
 const isOfStandard = /^(?:psu|tpp)-/;
 
-function checkSigned(values: ReadonlyMap<string, string>, list: DeviationList): void {
-  const signature = values.get('signature');
-  const digest = values.get('digest');
+function checkSigned(values: HeaderValues, list: DeviationList): void {
+  const { Signature: signature, Digest: digest } = values;
   if (signature === undefined && digest === undefined) return;
   checkSignature(
     {
       digest,
       signature,
-      hasCertificate: values.has('tpp-signature-certificate'),
-      mustBeSigned: signedIfPresent.filter((name) => values.has(name)),
+      hasCertificate: values['TPP-Signature-Certificate'] !== undefined,
+      mustBeSigned: signedIfPresent.filter((name) => values[name] !== undefined).map(lowerCase),
     },
     list,
   );
 }
 
-const signedIfPresent = ['psu-id', 'psu-corporate-id', 'tpp-redirect-uri'] as const;
+const signedIfPresent = ['PSU-ID', 'PSU-Corporate-ID', 'TPP-Redirect-URI'] as const;
 
 const broken = (rule: Rule): Fault => ({ rule, level: 'harmful', effect: 'refused' });
 const doubtful = (rule: Rule): Fault => ({ rule, level: 'notable', effect: 'ignored' });
@@ -259,3 +261,9 @@ const rows: readonly HeaderRow[] = [
 
 const requiredRows = rows.filter(({ requiredFor }) => requiredFor !== undefined);
 const rowsByName: ReadonlyMap<string, HeaderRow> = new Map(rows.map((row) => [lowerCase(row.name), row]));
+
+/** The row of a field, by its name as it was sent; `unknown` if only the standard uses such a name, and has none like it. */
+const rowOf = cacheByName((field) => {
+  const name = field.toLowerCase();
+  return rowsByName.get(name) ?? (isOfStandard.test(name) ? 'unknown' : 'other');
+});

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { createCheckQueue, type QueuedCheck } from '../../../src/contract-guard/check-queue.ts';
+import { until } from '../../kit/within.ts';
 import { answer, environment, initiation } from './messages.ts';
 
 interface Setup {
@@ -39,7 +41,7 @@ describe('the queue of checks', () => {
     const request = old('{"a":1}');
     queue.addRequest(environment(), request);
     request.body = Buffer.alloc(0);
-    assert.equal(queue.drain(), true);
+    assert.equal(queue.drain(), 'nothing');
     assert.deepEqual(
       checked.map(({ body }) => body.toString()),
       ['{"a":1}'],
@@ -64,9 +66,9 @@ describe('the queue of checks', () => {
   test('stops after its slice of time, and continues in the next turn', () => {
     const { queue, checked } = startQueue({ tickMs: 2 });
     for (let count = 0; count < 3; count++) queue.addRequest(environment(), old());
-    assert.equal(queue.drain(), false);
+    assert.equal(queue.drain(), 'more');
     assert.equal(checked.length, 1);
-    while (!queue.drain());
+    while (queue.drain() === 'more');
     assert.equal(checked.length, 3);
   });
 
@@ -88,12 +90,40 @@ describe('the queue of checks', () => {
     const { queue, checked } = startQueue({ check: () => contract.isPrepared });
     queue.addRequest(environment(), old('1'));
     queue.addRequest(environment(), old('2'));
-    assert.equal(queue.drain(), true);
+    assert.equal(queue.drain(), 'later');
     contract.isPrepared = true;
     queue.drain();
     assert.deepEqual(
       checked.map(({ body }) => body.toString()),
       ['1', '2'],
     );
+  });
+
+  test('checks behind the turn in which a message was added, and not after it was stopped', async () => {
+    const { queue, checked } = startQueue();
+    queue.addRequest(environment(), old('before the start'));
+    queue.start();
+    queue.addRequest(environment(), old('after it'));
+    await setImmediate();
+    assert.deepEqual(
+      checked.map(({ body }) => body.toString()),
+      ['before the start', 'after it'],
+    );
+    queue.addRequest(environment(), old('before the stop'));
+    queue.stop();
+    await setImmediate();
+    assert.equal(checked.length, 2);
+  });
+
+  test('tries again while it has to wait', async () => {
+    const load = { isBusy: true };
+    const { queue, checked } = startQueue({ isBusy: () => load.isBusy });
+    queue.start();
+    queue.addRequest(environment(), old());
+    await setImmediate();
+    assert.equal(checked.length, 0);
+    load.isBusy = false;
+    await until(5_000, 'the message is checked', () => checked.length === 1);
+    queue.stop();
   });
 });

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { compareContracts } from '../../../src/contract-guard/compare-contracts.ts';
 import type { ContractReport, ReportedDeviation } from '../../../src/contract-guard/read-report.ts';
-import { environment } from './messages.ts';
+import { environment, judge } from './messages.ts';
 
 const production = environment({
   name: 'production',
-  own: { hash: 'hash-2', options: { standardVersion: '1.3.6' }, isOwn: true, contract: undefined },
+  own: judge('hash-2', '1.3.6'),
 });
 const both = { all: [environment(), production] };
 

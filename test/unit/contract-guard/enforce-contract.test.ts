@@ -5,7 +5,7 @@ import { enforceContract } from '../../../src/contract-guard/enforce-contract.ts
 import type { GuardedEnvironment } from '../../../src/contract-guard/guarded-environments.ts';
 import { GatewayError } from '../../../src/request/errors.ts';
 import type { RoutedRequest, WriteAheadMark } from '../../../src/request/messages.ts';
-import { answer, environment, initiation } from './messages.ts';
+import { answer, environment, initiation, judge } from './messages.ts';
 
 const harmful: Deviation = {
   level: 'harmful',
@@ -76,13 +76,7 @@ describe('an enforced contract', () => {
   });
 
   test('queues the request for the contracts of other environments', async () => {
-    const other = {
-      hash: 'hash-2',
-      options: { standardVersion: '1.3.6' },
-      isOwn: false,
-      contract: undefined,
-    };
-    const guarded = environment({ requests: 'enforce', others: [other] });
+    const guarded = environment({ requests: 'enforce', others: [judge('hash-2', '1.3.6', false)] });
     assert.deepEqual((await run({ guarded, deviations: [harmful] })).queued, [[harmful]]);
     assert.deepEqual((await run({ deviations: [harmful] })).queued, []);
   });

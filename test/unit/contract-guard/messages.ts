@@ -1,7 +1,7 @@
 /** Environments, requests and answers as the contract guard sees them. */
 
 import assert from 'node:assert/strict';
-import type { GuardedEnvironment } from '../../../src/contract-guard/guarded-environments.ts';
+import { createJudge, type GuardedEnvironment } from '../../../src/contract-guard/guarded-environments.ts';
 import { createMatcher } from '../../../src/pis/operations.ts';
 import type { PisResponse, RoutedRequest } from '../../../src/request/messages.ts';
 
@@ -12,13 +12,17 @@ const match = createMatcher({
   authorisationTypes: 'any',
 });
 
+/** Of the environment `sandbox`. */
+export const judge = (hash: string, standardVersion: string, isOwn = true) =>
+  createJudge('sandbox', { hash, options: { standardVersion } }, isOwn);
+
 export const environment = (changes: Partial<GuardedEnvironment> = {}): GuardedEnvironment => ({
   name: 'sandbox',
   standardVersion: '1.3.11',
   requests: 'report',
   responses: 'report',
   sample: 1,
-  own: { hash: 'hash-1', options: { standardVersion: '1.3.11' }, isOwn: true, contract: undefined },
+  own: judge('hash-1', '1.3.11'),
   others: [],
   requiresHeaders: false,
   missingHeader: () => undefined,

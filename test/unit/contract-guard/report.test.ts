@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Deviation } from '../../../src/contract/deviation.ts';
 import {
+  type CheckedKind,
   type CheckedMessage,
   type CountedDeviation,
   createDeviationCounts,
@@ -25,7 +26,9 @@ const required: Deviation = {
 const missing: Deviation = { ...required, effect: 'client-may-fail' };
 const usual: Deviation = { ...required, level: 'usual', rule: 'format', effect: 'none' };
 
-const message = (changes: Partial<CheckedMessage> = {}): CheckedMessage => ({
+type Counted = CheckedKind & CheckedMessage;
+
+const message = (changes: Partial<Counted> = {}): Counted => ({
   environment: 'sandbox',
   hash: 'hash-1',
   isOwn: true,
@@ -36,14 +39,18 @@ const message = (changes: Partial<CheckedMessage> = {}): CheckedMessage => ({
   atMs: 100 * dayMs,
   ...changes,
 });
-const answered = (changes: Partial<CheckedMessage> = {}) => message({ direction: 'response', ...changes });
+const answered = (changes: Partial<Counted> = {}) => message({ direction: 'response', ...changes });
 
 function startInstance(
   state = createMemoryState(),
   clock = { nowMs: 100 * dayMs + 3_600_000 },
   requestLog: RequestLog = state.requestLog,
 ) {
-  const counts = createDeviationCounts();
+  const { add, ...counters } = createDeviationCounts();
+  const counts = {
+    ...counters,
+    add: (counted: Counted, deviations: readonly Deviation[]) => add(counted, counted, deviations),
+  };
   const changes: CountedDeviation[] = [];
   const now = () => clock.nowMs;
   const writer = createReportWriter({
