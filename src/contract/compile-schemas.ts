@@ -94,11 +94,11 @@ function addKeywords(ajv: Ajv): void {
     schemaType: 'object',
     errors: true,
     compile: (absences: Readonly<Record<string, Absence>>) => {
-      const names = Object.keys(absences);
+      const absent = new Map(Object.entries(absences));
       const check: KeywordCheck = (value) => {
-        const found = names.filter((name) => value[name] !== undefined);
+        const found = Object.keys(value).filter((name) => absent.has(name));
         if (found.length === 0) return true;
-        check.errors = found.map((name) => ({ keyword: 'absent', params: { name, ...absences[name] } }));
+        check.errors = found.map((name) => ({ keyword: 'absent', params: { name, ...absent.get(name) } }));
         return false;
       };
       return check;
