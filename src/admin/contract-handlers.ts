@@ -17,7 +17,7 @@ export interface ContractDependencies {
 type ContractHandlers = Pick<AdminApi, 'showContractReport' | 'compareContracts'>;
 
 const dayMs = 86_400_000;
-/** The report has at most as many deviations; the harmful and the most frequent ones. */
+/** The report has at most as many deviations: those of the contracts in effect, the harmful and the most frequent ones first. */
 const maxDeviations = 1_000;
 
 export function createContractHandlers({
@@ -33,17 +33,21 @@ export function createContractHandlers({
       );
       if (environment !== undefined && environments.length === 0)
         throw new AdminRefusal(404, 'Unknown environment.');
-      const matching = report.deviations.filter(
-        (row) =>
-          row.isOwn &&
-          (environment === undefined || row.environment === environment) &&
-          (direction === undefined || row.direction === direction) &&
-          (level === undefined || row.level === level),
-      );
+      const hashes = new Map(environments.map(({ name, own }) => [name, own.hash]));
+      const isEarlier = (row: ReportedDeviation) => hashes.get(row.environment) !== row.hash;
+      const matching = report.deviations
+        .filter(
+          (row) =>
+            row.isOwn &&
+            (environment === undefined || row.environment === environment) &&
+            (direction === undefined || row.direction === direction) &&
+            (level === undefined || row.level === level),
+        )
+        .toSorted((one, other) => Number(isEarlier(one)) - Number(isEarlier(other)));
       return {
         from: isoTime(report.fromMs),
         environments: environments.map((one) => viewEnvironment(one, report)),
-        deviations: matching.slice(0, maxDeviations).map((row) => viewDeviation(row, environments)),
+        deviations: matching.slice(0, maxDeviations).map((row) => viewDeviation(row, !isEarlier(row))),
         omitted: Math.max(0, matching.length - maxDeviations),
       };
     },
@@ -84,9 +88,8 @@ function viewEnvironment(
 
 function viewDeviation(
   { hash, isOwn: _, firstMs, lastMs, changedMs, requestId, ...row }: ReportedDeviation,
-  environments: readonly GuardedEnvironment[],
+  current: boolean,
 ) {
-  const current = environments.find(({ name }) => name === row.environment)?.own.hash === hash;
   return {
     ...row,
     contract: hash,

@@ -12,7 +12,8 @@ export const contractRoutes = {
     summary: 'Show the deviations of requests and answers from the standard, of all instances',
     query: contractQuery,
     response: {
-      description: 'At most a thousand deviations, the harmful and the most frequent ones first.',
+      description:
+        'At most a thousand deviations: those of the contracts in effect first, then the harmful and the most frequent ones.',
       schema: contractReport,
     },
     errors: { 404: 'Unknown environment.', 503: 'The shared state is unavailable.' },
