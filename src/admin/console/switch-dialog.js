@@ -151,13 +151,13 @@ function describeComparison({ from, to, requests, since, judgedSince, skipped, d
   return [
     h('p', {}, h('strong', {}, found)),
     h('p', {}, `${judged} judged by the contract of ${to}.${before}${left}`),
-    h('ul', {}, ...shown.map(createDifference)),
+    h('ul', {}, ...shown.map((difference) => createDifference(difference, from))),
     rest > 0 &&
       h('p', {}, `${formatCount(rest, 'more difference')}: penstock contract compare ${from} ${to}`),
   ].filter(Boolean);
 }
 
-function createDifference({ operation, path, rule, effect, count, clients, mustAcknowledge }) {
+function createDifference({ operation, path, rule, effect, count, clients, inBoth, mustAcknowledge }, from) {
   const mark = mustAcknowledge
     ? h('span', { class: 'mark', role: 'img', 'aria-label': 'to be acknowledged' }, '▲')
     : h('span', { class: 'mark', role: 'img', 'aria-label': 'note' }, 'i');
@@ -172,7 +172,11 @@ function createDifference({ operation, path, rule, effect, count, clients, mustA
       `${effect}: `,
       h('code', {}, path),
       ' ',
-      h('span', { class: 'hint' }, `${rule}, ${operation}, ${formatCount(count, 'time')} by ${by}`),
+      h(
+        'span',
+        { class: 'hint' },
+        `${rule}, ${operation}${inBoth ? ` (also in ${from})` : ''}, ${formatCount(count, 'time')} by ${by}`,
+      ),
     ),
   );
 }
