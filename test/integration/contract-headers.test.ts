@@ -87,6 +87,26 @@ test('a header about notifications that the bank gets is judged', async (t) => {
   assert.deepEqual(await deviationsOf(reported.gateway, 1), ['headers/TPP-Notification-URI format']);
 });
 
+test('a header that the gateway removes in one environment is judged for another one, whose bank gets it', async (t) => {
+  const bank = await startBank(t);
+  const contract = { requests: 'report', responses: 'off' };
+  const common = { baseUrl: bank.baseUrl, standardVersion: '1.3.11', contract };
+  const gateway = await startGateway(t, {
+    environments: {
+      active: 'sandbox',
+      sandbox: { ...common, bankNotifications: 'off' },
+      production: { ...common, baseUrl: `${bank.baseUrl}/psd2`, bankNotifications: 'forward' },
+    },
+  });
+  const paid = await call(gateway.url, { ...initiation, headers: [...initiation.headers, brokenUri] });
+  assert.equal(paid.status, 201, paid.text);
+  assert.deepEqual(valuesOf(pairs(bank.requests[0]?.rawHeaders ?? []), 'TPP-Notification-URI'), []);
+  assert.deepEqual(await deviationsOf(gateway, 1), []);
+  const path = '/api/contract/compare?from=sandbox&to=production';
+  const { text } = await callAdminApi(gateway, 'GET', path);
+  assert.match(text, /"path":"headers\/TPP-Notification-URI","rule":"format"/);
+});
+
 test('a required header that the gateway writes itself is not demanded from the TPP', async (t) => {
   const contract = { responses: 'off', requireHeaders: { initiatePayment: ['TPP-Notification-URI'] } };
   const forwarding = await start(t, { contract });

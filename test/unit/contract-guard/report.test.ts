@@ -67,6 +67,25 @@ function startInstance(
 }
 
 describe('the report of deviations', () => {
+  test('counts requests apart that both contracts refuse, and says by which contract', async () => {
+    const { counts, reader } = startInstance();
+    const other = { hash: 'hash-2', isOwn: false } as const;
+    counts.add(message({ ...other, alsoRefusedBy: 'hash-1' }), [required]);
+    for (const _ of [1, 2]) counts.add(message({ ...other, client: 'shop-2' }), [required]);
+    const { deviations, messages } = await reader.read(0);
+    assert.deepEqual(
+      deviations.map(({ count, alsoRefusedBy, effect, clients }) => [count, alsoRefusedBy, effect, clients]),
+      [
+        [2, undefined, 'refused', [{ client: 'shop-2', count: 2 }]],
+        [1, 'hash-1', 'refused', [{ client: 'shop-1', count: 1 }]],
+      ],
+    );
+    assert.deepEqual(
+      messages.map(({ count }) => count),
+      [3],
+    );
+  });
+
   test('adds what all instances and clients have counted, with the first and the last time', async () => {
     const one = startInstance();
     const other = startInstance(one.state, one.clock);
