@@ -164,6 +164,8 @@ export const answerDefinitions = {
     },
     [...initiated, 'startDate', 'frequency'],
   ),
+  /** The JSON part of a periodic payment whose other part is pain.001. */
+  shownStandingOrder: object(rhythm, ['startDate', 'frequency']),
   cancellationStarted: object(
     {
       transactionStatus,

@@ -1,6 +1,8 @@
-/** Dates of JSON bodies: ISO 8601 as in RFC 3339 section 5.6, and the day that it is at a bank. */
+/** Dates of JSON bodies (ISO 8601 as in RFC 3339 section 5.6) and of XML (XML Schema part 2), and the day that it is at a bank. */
 
 const datePattern = /^(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$/;
+const xmlDatePattern = /^\d{4}-\d{2}-\d{2}(?:Z|[+-]\d{2}:\d{2})?$/;
+const xmlTimePattern = /^T(?:(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?|24:00:00)(?:Z|[+-]\d{2}:\d{2})?$/;
 const timePattern = /^([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/i;
 
 /** Whether the text is a day of the calendar, such as `2026-02-28`. */
@@ -16,6 +18,13 @@ export const isDateAndTime = (text: string): boolean =>
   text[10]?.toUpperCase() === 'T' &&
   isDate(text.slice(0, 10)) &&
   timePattern.test(text.slice(11));
+
+/** xs:date, such as `2026-02-28` or `2026-02-28+01:00`. */
+export const isXmlDate = (text: string): boolean => xmlDatePattern.test(text) && isDate(text.slice(0, 10));
+
+/** xs:dateTime, such as `2026-02-28T10:00:00`: the zone is optional, unlike in JSON. */
+export const isXmlDateAndTime = (text: string): boolean =>
+  text.length <= 60 && isDate(text.slice(0, 10)) && xmlTimePattern.test(text.slice(10));
 
 /**
  * The day that it is, as `YYYY-MM-DD`.

@@ -16,9 +16,9 @@ import {
   checkTransfer,
   fieldOf,
 } from './payment-rules.ts';
+import { orderPartPath, readPeriodicParts, xmlPartPath } from './periodic-parts.ts';
 import { withLevels } from './profile.ts';
 import { readJson } from './read-json.ts';
-import { readMultipart } from './read-multipart.ts';
 import { readXml, type XmlDocument } from './read-xml.ts';
 import {
   type GatewayHeaders,
@@ -105,11 +105,12 @@ interface Content {
 const nothing: Content = { json: undefined, xml: undefined };
 
 function inspectBody(
-  { operation, paymentService, paymentProduct }: JudgedRequest,
+  request: JudgedRequest,
   { contentType, contentEncoding }: InspectedHeaders,
   body: Buffer,
   list: DeviationList,
 ): Content {
+  const { operation, paymentService, paymentProduct } = request;
   if (operation !== 'initiatePayment' && operation !== 'startAuthorisation') {
     if (body.length > 0) list.add('harmful', 'unexpected-body', 'body', 'refused');
     return nothing;
@@ -136,9 +137,9 @@ function inspectBody(
       return nothing;
     }
     case 'xml':
-      return { ...nothing, xml: readXml(body, 'pain.001', 'xml', list) };
+      return { ...nothing, xml: readXml(body, 'pain.001', request, 'xml', list) };
     case 'multipart':
-      return inspectParts(contentType ?? '', body, list);
+      return inspectParts(request, contentType ?? '', body, list);
   }
 }
 
@@ -193,35 +194,16 @@ function paymentsOf(bulk: unknown): readonly unknown[] {
   return Array.isArray(payments) ? payments : [];
 }
 
-/** The names of both parts are those of the published files, for all products. */
-function inspectParts(contentType: string, body: Buffer, list: DeviationList): Content {
-  const parts = readMultipart(contentType, body);
-  if (!parts) {
-    list.add('harmful', 'boundary', 'body', 'refused');
-    return nothing;
-  }
-  const [xmlParts, jsonParts] = ['xml_sct', 'json_standingorderType'].map((wanted) =>
-    parts.filter(({ name }) => name === wanted),
-  );
-  if (parts.some(({ name }) => name !== 'xml_sct' && name !== 'json_standingorderType')) {
-    list.add('notable', 'unknown', 'parts/*', 'ignored');
-  }
-  for (const [found, name, type] of [
-    [xmlParts, 'xml_sct', 'application/xml'],
-    [jsonParts, 'json_standingorderType', 'application/json'],
-  ] as const) {
-    if (!found || found.length === 0) list.add('harmful', 'required', `parts/${name}`, 'refused');
-    else if (found.length > 1) list.add('harmful', 'repeated', `parts/${name}`, 'refused');
-    const given = found?.[0]?.contentType;
-    if (given !== undefined && !given.toLowerCase().startsWith(type)) {
-      list.add('notable', 'content-type', `parts/${name}`, 'may-be-refused');
-    }
-  }
-  const [xml] = xmlParts ?? [];
-  const [json] = jsonParts ?? [];
+function inspectParts(
+  request: JudgedRequest,
+  contentType: string,
+  body: Buffer,
+  list: DeviationList,
+): Content {
+  const { xml, order } = readPeriodicParts(contentType, body, list);
   return {
-    xml: xml && readXml(xml.body, 'pain.001', 'parts/xml_sct', list),
-    json: json && inspectJson(json.body, 'standingOrder', 'parts/json_standingorderType', list),
+    xml: xml && readXml(xml, 'pain.001', request, xmlPartPath, list),
+    json: order && inspectJson(order, 'standingOrder', orderPartPath, list),
   };
 }
 

@@ -7,9 +7,10 @@ import { essenceOf, isXmlProduct, mediaTypes } from './content-types.ts';
 import type { Contract } from './contract.ts';
 import { type Deviation, DeviationList, type Rule } from './deviation.ts';
 import { fieldOf } from './payment-rules.ts';
+import { orderPartPath, readPeriodicParts, unknownPartPath, xmlPartPath } from './periodic-parts.ts';
 import { withLevels } from './profile.ts';
 import { readJson } from './read-json.ts';
-import { readXml } from './read-xml.ts';
+import { type MessageName, readXml } from './read-xml.ts';
 
 export interface JudgedResponse {
   readonly operation: OperationName;
@@ -28,7 +29,7 @@ export interface InspectedResponse {
 
 interface InspectedJson {
   readonly definition: string;
-  readonly root: 'body' | 'error';
+  readonly root: 'body' | 'error' | typeof orderPartPath;
   readonly value: unknown;
   readonly repeatedKeys: readonly (readonly string[])[];
   /** Of an error: whether the files define its body. */
@@ -139,13 +140,11 @@ function inspectBody(
   if (essence === mediaTypes.json) return inspectJson(body, success.definition, 'body', list);
   const message = messageOf(response);
   if (message && (essence === mediaTypes.xml || essence === 'text/xml')) {
-    const found = new DeviationList();
-    readXml(body, message, 'xml', found);
-    list.addAll(found.sorted().map(inAnswer));
-    return undefined;
+    return void inspectXml(response, message, body, 'xml', list);
   }
-  const isMultipart = operation === 'getPeriodicPayment' && essence === mediaTypes.multipart;
-  if (isMultipart) return undefined;
+  if (message && operation === 'getPeriodicPayment' && essence === mediaTypes.multipart) {
+    return inspectParts(response, contentType ?? '', body, list);
+  }
   return void list.add('harmful', 'content-type', 'headers/Content-Type', 'client-may-fail');
 }
 
@@ -154,10 +153,36 @@ const repeated = (operation: OperationName, status: number): Success | undefined
   operation === 'initiatePayment' && status === 200 ? successes.initiatePayment[0] : undefined;
 
 /** The message that may answer a read in XML; none in JSON products. */
-function messageOf({ operation, paymentProduct }: JudgedResponse): 'pain.001' | 'pain.002' | undefined {
+function messageOf({ operation, paymentProduct }: JudgedResponse): MessageName | undefined {
   if (!isXmlProduct(paymentProduct)) return undefined;
   if (operation === 'getPaymentStatus') return 'pain.002';
   return operation === 'getPayment' || operation === 'getPeriodicPayment' ? 'pain.001' : undefined;
+}
+
+function inspectXml(
+  response: JudgedResponse,
+  message: MessageName,
+  body: Buffer,
+  root: string,
+  list: DeviationList,
+): void {
+  const found = new DeviationList();
+  readXml(body, message, response, root, found);
+  list.addAll(found.sorted().map(inAnswer));
+}
+
+/** A standing order in XML, as it was sent. */
+function inspectParts(
+  response: JudgedResponse,
+  contentType: string,
+  body: Buffer,
+  list: DeviationList,
+): InspectedJson | undefined {
+  const found = new DeviationList();
+  const { xml, order } = readPeriodicParts(contentType, body, found);
+  list.addAll(found.sorted().map(inAnswer));
+  if (xml) inspectXml(response, 'pain.001', xml, xmlPartPath, list);
+  return order && inspectJson(order, 'shownStandingOrder', orderPartPath, list);
 }
 
 /**
@@ -232,7 +257,7 @@ function judgeError({ validators }: Contract, json: InspectedJson, list: Deviati
 function inspectJson(
   body: Buffer,
   definition: string,
-  root: 'body' | 'error',
+  root: InspectedJson['root'],
   list: DeviationList,
 ): InspectedJson | undefined {
   const found = new DeviationList();
@@ -244,6 +269,7 @@ function inspectJson(
 /** What the readers of requests found, for an answer. */
 function inAnswer(deviation: Deviation): Deviation {
   if (deviation.effect === 'not-judged') return { ...deviation, level: 'notable' };
+  if (deviation.path === unknownPartPath) return { ...deviation, level: 'usual', effect: 'none' };
   return { ...deviation, effect: 'client-may-fail' };
 }
 

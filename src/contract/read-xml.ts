@@ -1,14 +1,17 @@
 /**
- * Reads a pain.001 or pain.002 document: well-formed, no DOCTYPE, the right message, and the rules of payments for its amounts
- * and accounts. The only file that knows the XML parser. It resolves no entity and reads no other file.
+ * Reads a pain.001 or pain.002 document: well-formed, no DOCTYPE, the right message, its structure, and the rules of payments for
+ * its amounts and accounts. The only file that knows the XML parser. It resolves no entity and reads no other file.
  */
 
 import { isUtf8 } from 'node:buffer';
 import { SaxesParser } from 'saxes';
 import { transactionStatuses } from '../pis/transaction-status.ts';
-import { isDate } from './dates.ts';
+import { collapse, StructureCheck } from './content-model.ts';
+import { isXmlDate, isXmlDateAndTime } from './dates.ts';
 import type { DeviationList } from './deviation.ts';
 import { looksLikeIban } from './iban.ts';
+import { decimalPattern, dialectOf, documentModel, messageElement } from './pain001-models.ts';
+import { isSepaProduct, type PathOfPayment, TransferRules } from './pain001-rules.ts';
 import { checkAmountValue, checkCurrency, checkIban } from './payment-rules.ts';
 import { limits } from './read-json.ts';
 
@@ -19,36 +22,28 @@ export interface XmlDocument {
   readonly executionDates: readonly string[];
 }
 
+export type MessageName = 'pain.001' | 'pain.002';
+
 const maxDepth = 64;
 const maxElements = 100_000;
 /** A document has one; a bulk may have one per group. */
 const maxDates = 100;
 
-/** ISO 20022 messages, by the root element's namespace and its only child. */
-const messages = {
-  'pain.001': {
-    namespace: /^urn:iso:std:iso:20022:tech:xsd:pain\.001\.\d{3}\.\d{2}$/,
-    child: 'CstmrCdtTrfInitn',
-  },
-  'pain.002': {
-    namespace: /^urn:iso:std:iso:20022:tech:xsd:pain\.002\.\d{3}\.\d{2}$/,
-    child: 'CstmrPmtStsRpt',
-  },
-} as const;
-
+const reportNamespace = /^urn:iso:std:iso:20022:tech:xsd:pain\.002\.\d{3}\.\d{2}$/;
 const knownStatuses: ReadonlySet<string> = new Set(transactionStatuses);
 
 /** @returns `undefined` if it cannot be read; the list has the reason */
 export function readXml(
   body: Buffer,
-  message: keyof typeof messages,
+  message: MessageName,
+  path: PathOfPayment,
   root: string,
   list: DeviationList,
 ): XmlDocument | undefined {
   if (body.length > limits.bytes) return void list.add('harmful', 'too-large', root, 'not-judged');
   const text = decode(body);
   if (text === undefined) return void list.add('harmful', 'encoding', root, 'refused');
-  const reader = createReader(message, root, list);
+  const reader = createReader(message, path, root, list);
   const parser = new SaxesParser({ xmlns: true, position: false });
   parser.on('error', () => stop('xml'));
   parser.on('doctype', () => stop('doctype'));
@@ -97,13 +92,24 @@ function decode(body: Buffer): string | undefined {
   return isUtf8(body) ? body.toString('utf8') : undefined;
 }
 
-function createReader(message: keyof typeof messages, root: string, list: DeviationList) {
-  const { namespace, child } = messages[message];
+/** What is checked of a document whose message is known. */
+interface Checks {
+  readonly namespace: string;
+  /** Of the message's element, the only child of `Document`. */
+  readonly child: string;
+  readonly structure: StructureCheck | undefined;
+  readonly rules: TransferRules | undefined;
+}
+
+function createReader(message: MessageName, path: PathOfPayment, root: string, list: DeviationList) {
   const open: string[] = [];
   const executionDates: string[] = [];
+  let checks: Checks | undefined;
   let elements = 0;
   let content = '';
   let currency: string | undefined;
+  /** Whether the last tag was an opening one, so that the content is all of an element's. */
+  let isLeaf = false;
 
   const checkAccount = (value: string) => {
     const iban = value.trim();
@@ -112,32 +118,29 @@ function createReader(message: keyof typeof messages, root: string, list: Deviat
     if (looksLikeIban(iban)) checkIban(iban, root, 'IBAN', list);
     else list.add('harmful', 'pattern', `${root}/IBAN`, 'refused');
   };
-  const checkAmount = (value: string) => {
-    if (currency === undefined) list.add('harmful', 'required', `${root}/InstdAmt/Ccy`, 'refused');
-    else if (!/^[A-Z]{3}$/.test(currency)) list.add('harmful', 'pattern', `${root}/InstdAmt/Ccy`, 'refused');
-    else checkCurrency(currency, `${root}/InstdAmt/Ccy`, list);
-    if (/^-?\d{1,18}(?:\.\d{1,17})?$/.test(value))
-      checkAmountValue(value, currency, `${root}/InstdAmt`, list);
-    else list.add('harmful', 'pattern', `${root}/InstdAmt`, 'refused');
+  const checkAmount = (value: string, name: string) => {
+    if (currency === undefined) list.add('harmful', 'required', `${root}/${name}/Ccy`, 'refused');
+    else if (!/^[A-Z]{3}$/.test(currency)) list.add('harmful', 'pattern', `${root}/${name}/Ccy`, 'refused');
+    else checkCurrency(currency, `${root}/${name}/Ccy`, list);
+    if (decimalPattern.test(value)) checkAmountValue(plainDecimal(value), currency, `${root}/${name}`, list);
+    else list.add('harmful', 'pattern', `${root}/${name}`, 'refused');
   };
-
-  const checkDay = (day: string) => {
-    if (day === '') return; // of an element that contains others
-    if (!/^\d{4}-\d{2}-\d{2}(?:Z|[+-]\d{2}:\d{2})?$/.test(day) || !isDate(day.slice(0, 10))) {
-      list.add('harmful', 'format', `${root}/ReqdExctnDt`, 'refused');
-    }
-    if (executionDates.length < maxDates) executionDates.push(day.slice(0, 10));
+  const checkDay = (day: string, isFine: (text: string) => boolean) => {
+    if (!isFine(day)) list.add('harmful', 'format', `${root}/ReqdExctnDt`, 'refused');
+    else if (executionDates.length < maxDates) executionDates.push(day.slice(0, 10));
   };
 
   return {
     executionDates,
     open(local: string, uri: string, ccy: string | undefined): void {
       if (open.length === maxDepth || ++elements > maxElements) stop('too-complex');
-      if (open.length === 0 && (local !== 'Document' || !namespace.test(uri))) wrongMessage();
-      if (open.length === 1 && elements === 2 && local !== child) wrongMessage();
+      if (elements === 1) checks = local === 'Document' ? checksFor(uri) : wrongMessage();
+      if (elements === 2 && checks && local !== checks.child) checks = wrongMessage();
+      checks?.structure?.open(uri === checks.namespace ? local : undefined, content);
       open.push(local);
       content = '';
-      if (local === 'InstdAmt') currency = ccy;
+      isLeaf = true;
+      if (local === 'InstdAmt' || (local === 'Amt' && open.at(-2) === 'EqvtAmt')) currency = ccy;
     },
     text(part: string): void {
       content += part;
@@ -146,32 +149,70 @@ function createReader(message: keyof typeof messages, root: string, list: Deviat
       const local = open.pop();
       const value = content;
       content = '';
-      switch (local) {
-        case 'IBAN':
-          checkAccount(value);
-          return;
-        case 'InstdAmt':
-          checkAmount(value.trim());
-          return;
-        case 'ReqdExctnDt':
-        case 'Dt': // inside ReqdExctnDt in newer messages
-          if (local === 'Dt' && open.at(-1) !== 'ReqdExctnDt') return;
-          checkDay(value.trim());
-          return;
-        case 'GrpSts':
-        case 'PmtInfSts':
-        case 'TxSts':
-          // A published example has ACCT, which is in no list.
-          if (!knownStatuses.has(value.trim()))
-            list.add('usual', 'enum', `${root}/${local}`, 'client-may-fail');
-          return;
-        case 'Document':
-          if (elements === 1) wrongMessage();
+      if (checks?.structure) {
+        checks.rules?.close(checks.structure, value, currency);
+        checks.structure.close(value);
       }
+      if (isLeaf) checkValue(local, value);
+      isLeaf = false;
+      if (local === 'Document' && elements === 1) wrongMessage();
     },
   };
 
-  function wrongMessage(): void {
+  function checkValue(local: string | undefined, value: string): void {
+    switch (local) {
+      case 'IBAN':
+        checkAccount(value);
+        return;
+      case 'InstdAmt':
+        checkAmount(collapse(value), 'InstdAmt');
+        return;
+      case 'Amt':
+        if (open.at(-1) === 'EqvtAmt') checkAmount(collapse(value), 'EqvtAmt');
+        return;
+      case 'ReqdExctnDt':
+        checkDay(collapse(value), isXmlDate);
+        return;
+      case 'Dt': // inside ReqdExctnDt in newer messages
+        if (open.at(-1) === 'ReqdExctnDt') checkDay(collapse(value), isXmlDate);
+        return;
+      case 'DtTm':
+        if (open.at(-1) === 'ReqdExctnDt') checkDay(collapse(value), isXmlDateAndTime);
+        return;
+      case 'GrpSts':
+      case 'PmtInfSts':
+      case 'TxSts':
+        // A published example has ACCT, which is in no list.
+        if (!knownStatuses.has(value.trim()))
+          list.add('usual', 'enum', `${root}/${local}`, 'client-may-fail');
+    }
+  }
+
+  function checksFor(namespace: string): Checks | undefined {
+    if (message === 'pain.002') {
+      if (!reportNamespace.test(namespace)) return wrongMessage();
+      return { namespace, child: 'CstmrPmtStsRpt', structure: undefined, rules: undefined };
+    }
+    const dialect = dialectOf(namespace);
+    if (!dialect) return wrongMessage();
+    if (!dialect.isKnown) list.add('notable', 'message-version', root, 'may-be-refused');
+    const model = documentModel(dialect, isSepaProduct(path.paymentProduct));
+    return {
+      namespace,
+      child: messageElement(dialect),
+      structure: new StructureCheck(model, root, dialect.isKnown, list),
+      rules: new TransferRules(path, root, list),
+    };
+  }
+
+  function wrongMessage(): undefined {
     list.add('harmful', 'message-type', root, 'refused');
   }
+}
+
+/** xs:decimal allows `+1`, `1.` and `.5`. */
+function plainDecimal(value: string): string {
+  if (/^-?\d+(?:\.\d+)?$/.test(value)) return value;
+  const [whole = '', fraction = ''] = value.replace('+', '').split('.');
+  return `${/\d/.test(whole) ? whole : `${whole}0`}${fraction === '' ? '' : `.${fraction}`}`;
 }

@@ -49,14 +49,28 @@ export const standingOrder = (changes: Json = {}): Json => ({
 
 export const periodic = (changes: Json = {}): Json => ({ ...single(), ...standingOrder(), ...changes });
 
-export const pain001 = (content: string = transferXml()): string => `<?xml version="1.0" encoding="UTF-8"?>
+/** A document with one group. Most tests replace something in it. */
+export const pain001 = (
+  content: string = transferXml(),
+  count = 1,
+): string => `<?xml version="1.0" encoding="UTF-8"?>
 <Document xmlns="urn:iso:std:iso:20022:tech:xsd:pain.001.001.03">
   <CstmrCdtTrfInitn>
-    <GrpHdr><MsgId>M-1</MsgId><NbOfTxs>1</NbOfTxs></GrpHdr>
+    <GrpHdr>
+      <MsgId>M-1</MsgId>
+      <CreDtTm>2027-02-14T20:23:34.000Z</CreDtTm>
+      <NbOfTxs>${count}</NbOfTxs>
+      <InitgPty><Nm>TPP</Nm></InitgPty>
+    </GrpHdr>
     <PmtInf>
       <PmtInfId>P-1</PmtInfId>
+      <PmtMtd>TRF</PmtMtd>
+      <PmtTpInf><SvcLvl><Cd>SEPA</Cd></SvcLvl></PmtTpInf>
       <ReqdExctnDt>2027-02-15</ReqdExctnDt>
+      <Dbtr><Nm>PSU Name</Nm></Dbtr>
       <DbtrAcct><Id><IBAN>DE40100100103307118608</IBAN></Id></DbtrAcct>
+      <DbtrAgt><FinInstnId><BIC>DEUTDEFFXXX</BIC></FinInstnId></DbtrAgt>
+      <ChrgBr>SLEV</ChrgBr>
       ${content}
     </PmtInf>
   </CstmrCdtTrfInitn>
@@ -66,7 +80,13 @@ export const pain001 = (content: string = transferXml()): string => `<?xml versi
 export const transferXml = (
   amount = '<InstdAmt Ccy="EUR">123.50</InstdAmt>',
   iban = 'DE02100100109307118603',
-) => `<CdtTrfTxInf><Amt>${amount}</Amt><CdtrAcct><Id><IBAN>${iban}</IBAN></Id></CdtrAcct></CdtTrfTxInf>`;
+) => `<CdtTrfTxInf>
+        <PmtId><EndToEndId>E-1</EndToEndId></PmtId>
+        <Amt>${amount}</Amt>
+        <Cdtr><Nm>Merchant123</Nm></Cdtr>
+        <CdtrAcct><Id><IBAN>${iban}</IBAN></Id></CdtrAcct>
+        <RmtInf><Ustrd>Ref Number Merchant</Ustrd></RmtInf>
+      </CdtTrfTxInf>`;
 
 const boundary = 'AaB03x';
 

@@ -1,7 +1,20 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { JudgedResponse } from '../../../src/contract/judge-response.ts';
-import { answer, answerVerdictOf, bothContracts, contract6, periodic, single } from '../../kit/judged.ts';
+import {
+  answer,
+  answerVerdictOf,
+  bothContracts,
+  contract6,
+  contract11,
+  multipart,
+  pain001,
+  partsOf,
+  periodic,
+  single,
+  standingOrder,
+  transferXml,
+} from '../../kit/judged.ts';
 
 const links = {
   scaRedirect: { href: 'https://bank.example/sca?id=1' },
@@ -17,6 +30,15 @@ const inXml = (content: string, operation: 'getPaymentStatus' | 'getPayment' = '
     headers: { 'Content-Type': 'application/xml' },
   });
 
+const inParts = (
+  body: string = multipart(),
+  changes: { readonly product?: string; readonly type?: string } = {},
+) =>
+  answer('getPeriodicPayment', 200, body, {
+    product: changes.product ?? 'pain.001-sepa-credit-transfers',
+    headers: { 'Content-Type': changes.type ?? 'multipart/form-data; boundary=AaB03x' },
+  });
+
 /** Answers that clients of both versions understand. */
 const fine: readonly JudgedResponse[] = [
   answer('initiatePayment', 201, initiated),
@@ -27,6 +49,9 @@ const fine: readonly JudgedResponse[] = [
   answer('getPeriodicPayment', 200, periodic({ transactionStatus: 'ACCP' })),
   answer('getPaymentStatus', 200, { transactionStatus: 'ACTC', fundsAvailable: true, psuMessage: 'Wait' }),
   inXml(xml('<OrgnlGrpInfAndSts><GrpSts>ACCP</GrpSts></OrgnlGrpInfAndSts>')),
+  inXml(pain001(), 'getPayment'),
+  inParts(),
+  inParts(pain001(), { type: 'application/xml' }),
   answer('cancelPayment', 204, undefined),
   answer('cancelPayment', 202, { transactionStatus: 'ACTC', _links: links }),
   answer('startAuthorisation', 201, started),
@@ -195,6 +220,75 @@ const harmful: readonly (readonly [name: string, judged: JudgedResponse, expecte
   ['a DOCTYPE', inXml(`<!DOCTYPE Document>${xml('')}`), 'doctype xml'],
   ['pain.002 for a payment', inXml(xml(''), 'getPayment'), 'message-type xml'],
   ['pain.001 for a status', inXml(xml('', 'pain.001.001.03', 'CstmrCdtTrfInitn')), 'message-type xml'],
+  [
+    'two transfers of one payment',
+    inXml(pain001(transferXml().repeat(2), 2), 'getPayment'),
+    'several-transfers xml/CdtTrfTxInf',
+  ],
+  [
+    'pain.001 without its header',
+    inXml(pain001().replace(/<GrpHdr>.*<\/GrpHdr>/s, ''), 'getPayment'),
+    'required xml/CstmrCdtTrfInitn/GrpHdr',
+  ],
+  [
+    'pain.001 of a standing order with a wrong IBAN',
+    inParts(pain001(transferXml(undefined, 'DE03100100109307118603')), { type: 'application/xml' }),
+    'iban xml/IBAN',
+  ],
+  ['parts without a boundary', inParts(undefined, { type: 'multipart/form-data' }), 'boundary body'],
+  [
+    'parts of another boundary',
+    inParts(undefined, { type: 'multipart/form-data; boundary=x' }),
+    'boundary body',
+  ],
+  [
+    'parts for a JSON product',
+    inParts(undefined, { product: 'sepa-credit-transfers' }),
+    'content-type headers/Content-Type',
+  ],
+  [
+    'parts of another type',
+    inParts(undefined, { type: 'multipart/mixed; boundary=AaB03x' }),
+    'content-type headers/Content-Type',
+  ],
+  [
+    'parts for a single payment',
+    { ...inParts(), operation: 'getPayment', paymentService: 'payments' },
+    'content-type headers/Content-Type',
+  ],
+  ['no part with pain.001', inParts(multipart(partsOf().slice(1))), 'required parts/xml_sct'],
+  ['no part with JSON', inParts(multipart(partsOf().slice(0, 1))), 'required parts/json_standingorderType'],
+  ['a part twice', inParts(multipart([...partsOf(), ...partsOf()])), 'repeated parts/xml_sct'],
+  [
+    'a part with broken JSON',
+    inParts(multipart([partsOf()[0], ['json_standingorderType', 'application/json', '{']])),
+    'json parts/json_standingorderType',
+  ],
+  [
+    'a part without a frequency',
+    inParts(multipart(partsOf(standingOrder({ frequency: undefined })))),
+    'required parts/json_standingorderType/frequency',
+  ],
+  [
+    'a part with an unknown frequency',
+    inParts(multipart(partsOf(standingOrder({ frequency: 'Often' })))),
+    'enum parts/json_standingorderType/frequency',
+  ],
+  [
+    'a part with a DOCTYPE',
+    inParts(multipart(partsOf(undefined, '<!DOCTYPE a><a/>'))),
+    'doctype parts/xml_sct',
+  ],
+  [
+    'a part with a wrong IBAN',
+    inParts(multipart(partsOf(undefined, pain001(transferXml(undefined, 'DE03100100109307118603'))))),
+    'iban parts/xml_sct/IBAN',
+  ],
+  [
+    'a part without a PmtMtd',
+    inParts(multipart(partsOf(undefined, pain001().replace('<PmtMtd>TRF</PmtMtd>', '')))),
+    'required parts/xml_sct/PmtInf/PmtMtd',
+  ],
 ];
 
 /** What banks do, and what clients must expect. */
@@ -252,6 +346,21 @@ const usual: readonly (readonly [name: string, judged: JudgedResponse, expected:
     answer('getAuthorisation', 200, { scaStatus: 'finalised', trustedBeneficiaryFlag: 'true' }),
     'text-for-boolean body/trustedBeneficiaryFlag client-may-fail',
   ],
+  [
+    'an unknown part',
+    inParts(multipart([...partsOf(), ['canary', 'text/plain', 'x']])),
+    'unknown parts/* none',
+  ],
+  [
+    'an unknown field in a part',
+    inParts(multipart(partsOf(standingOrder({ canary: 1 })))),
+    'unknown parts/json_standingorderType/* none',
+  ],
+  [
+    'pain.001 without DbtrAgt',
+    inXml(pain001().replace(/<DbtrAgt>.*<\/DbtrAgt>/, ''), 'getPayment'),
+    'required xml/PmtInf/DbtrAgt client-may-fail',
+  ],
   ['ACCT in pain.002', inXml(xml('<GrpSts>ACCT</GrpSts>')), 'enum xml/GrpSts client-may-fail'],
 ];
 
@@ -280,6 +389,20 @@ describe('the contract of an answer', () => {
         assert.deepEqual(answerVerdictOf(contract, judged), [`usual ${expected}`]);
     });
   }
+
+  test('reports months in a part, which 1.3.6 does not return', () => {
+    const order = standingOrder({ frequency: 'MonthlyVariable', monthsOfExecution: ['1'] });
+    const judged = inParts(multipart(partsOf(order)));
+    assert.deepEqual(answerVerdictOf(contract11, judged), []);
+    assert.deepEqual(answerVerdictOf(contract6, judged), [
+      'notable not-in-version parts/json_standingorderType/monthsOfExecution not-returned',
+    ]);
+  });
+
+  test('says that an encoded or very large part is not judged', () => {
+    const large = inParts(multipart(partsOf(undefined, `${pain001()}${' '.repeat(1_048_576)}`)));
+    assert.deepEqual(answerVerdictOf(contract6, large), ['notable too-large parts/xml_sct not-judged']);
+  });
 
   test('reports links without any entry, and says what it cannot judge', () => {
     assert.deepEqual(

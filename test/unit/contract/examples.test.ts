@@ -95,6 +95,8 @@ describe('the contract and the examples of the standard', () => {
       'usual iban parts/xml_sct/IBAN may-be-refused',
       'usual iban xml/IBAN may-be-refused',
       'usual leading-zero body/dayOfExecution may-be-refused',
+      'usual required parts/xml_sct/PmtInf/DbtrAgt may-be-refused', // optional for the EPC, required by ISO 20022
+      'usual required xml/PmtInf/DbtrAgt may-be-refused',
       'usual white-space parts/xml_sct/IBAN may-be-refused',
       'usual white-space xml/IBAN may-be-refused',
     ]);

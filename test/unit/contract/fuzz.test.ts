@@ -19,6 +19,7 @@ import {
   request,
   single,
   standingOrder,
+  transferXml,
 } from '../../kit/judged.ts';
 import { seededRandom } from '../../kit/random.ts';
 import { seededRuns } from '../../kit/seeded-runs.ts';
@@ -184,6 +185,110 @@ const bodies = {
   }),
 };
 
+const elements = [
+  ...[
+    'Document',
+    'CstmrCdtTrfInitn',
+    'GrpHdr',
+    'PmtInf',
+    'CdtTrfTxInf',
+    'MsgId',
+    'CreDtTm',
+    'NbOfTxs',
+    'CtrlSum',
+    'Amt',
+  ],
+  ...[
+    'InstdAmt',
+    'EqvtAmt',
+    'ReqdExctnDt',
+    'Dt',
+    'DtTm',
+    'IBAN',
+    'Id',
+    'LclInstrm',
+    'Cd',
+    'Cdtr',
+    'Dbtr',
+    'DbtrAcct',
+  ],
+  ...[
+    'PmtId',
+    'PmtTpInf',
+    'ChrgBr',
+    'BIC',
+    'AdrLine',
+    'constructor',
+    'toString',
+    'pain.001.001.02',
+    'p:canary',
+    canary,
+  ],
+];
+const namespaces = [
+  ...[
+    'pain.001.001.02',
+    'pain.001.001.08',
+    'pain.001.001.09',
+    'pain.001.003.03',
+    'pain.001.001.99',
+    'pain.008.001.02',
+    canary,
+  ],
+];
+const xmlTexts = [
+  ...[
+    '',
+    ' ',
+    '0',
+    '-1',
+    '.5',
+    '1.',
+    '+1',
+    '1e9',
+    '1,5',
+    '0.1',
+    '9'.repeat(40),
+    '2027-02-30',
+    'INST',
+    'TRF',
+    'NaN',
+    'x'.repeat(200),
+  ],
+  ...[
+    canary,
+    '&#x1F600;',
+    '<![CDATA[canary]]>',
+    '<canary/>',
+    '<!-- canary -->',
+    'DE40100100103307118608',
+    ' \n\t',
+  ],
+];
+
+/** A document with elements that are renamed, moved, repeated, removed or filled with something else. */
+function randomXml(random: Random): Buffer {
+  let document = pain001(random() < 0.3 ? transferXml().repeat(Math.floor(random() * 5)) : undefined);
+  if (random() < 0.2) document = document.replace('pain.001.001.03', pick(random, namespaces));
+  for (let count = Math.floor(random() * 4); count > 0; count--) {
+    const found = [...document.matchAll(/<([A-Za-z0-9]+)[^<>]*>[^<>]*<\/\1>/g)];
+    const inner = random() < 0.6 ? pick(random, found) : undefined;
+    const name = pick(random, elements);
+    const whole = inner?.[0] ?? new RegExp(`<${name}[ >].*?</${name}>`, 's').exec(document)?.[0];
+    if (whole === undefined) continue;
+    const replacements = [
+      () => '',
+      () => whole + whole,
+      () => `<${name}>${whole}</${name}>`,
+      () => `<${name} Ccy="${pick(random, xmlTexts)}">${pick(random, xmlTexts)}</${name}>`,
+      () => whole.replace(/>[^<>]*</, () => `>${pick(random, xmlTexts)}<`),
+      () => pick(random, xmlTexts),
+    ];
+    document = document.replace(whole, pick(random, replacements));
+  }
+  return random() < 0.3 ? damaged(document, random) : Buffer.from(document);
+}
+
 const headers = [
   ['PSU-IP-Address', '192.168.8.78'],
   ['TPP-Redirect-URI', `https://tpp.example/${canary}`],
@@ -205,7 +310,8 @@ function randomText(value: Json, random: Random): string | Buffer {
 /** Judges one random message by both versions. @returns the deviations, and the size of the body */
 function judgeRandom(random: Random): { readonly found: readonly Deviation[]; readonly size: number } {
   const changes = random() < 0.2 ? Object.fromEntries([pick(random, headers)]) : {};
-  const kind = Math.floor(random() * 8);
+  const kind = Math.floor(random() * 9);
+  if (kind === 8) return judgeRandomXmlAnswer(changes, random);
   if (kind >= 6) {
     const operation = pick(random, [
       'initiatePayment',
@@ -229,6 +335,29 @@ function judgeRandom(random: Random): { readonly found: readonly Deviation[]; re
   };
 }
 
+function judgeRandomXmlAnswer(changes: Readonly<Record<string, string>>, random: Random) {
+  const inParts = random() < 0.5;
+  const xml = randomXml(random);
+  const order = randomText(bodies.order, random).toString();
+  const text = inParts
+    ? multipart(partsOf(undefined, xml.toString())).replace(JSON.stringify(standingOrder()), () => order)
+    : '';
+  const judged = {
+    ...answer(random() < 0.7 ? 'getPeriodicPayment' : 'getPayment', 200, '', {
+      product: 'pain.001-instant-sepa-credit-transfers',
+      headers: {
+        'Content-Type': inParts ? 'multipart/form-data; boundary=AaB03x' : 'application/xml',
+        ...changes,
+      },
+    }),
+    body: inParts ? (random() < 0.3 ? damaged(text, random) : Buffer.from(text)) : xml,
+  };
+  return {
+    found: bothContracts.flatMap((contract) => judgeResponse(contract, inspectResponse(judged))),
+    size: judged.body.length,
+  };
+}
+
 function randomRequest(kind: number, changes: Readonly<Record<string, string>>, random: Random) {
   const asJson = (value: Json) => ({ headers: changes, body: Buffer.from(randomText(value, random)) });
   switch (kind) {
@@ -241,12 +370,14 @@ function randomRequest(kind: number, changes: Readonly<Record<string, string>>, 
     case 3:
       return request.authorisation(undefined, asJson(bodies.authorisation));
     case 4:
-      return request.xml(undefined, { headers: changes, body: damaged(pain001(), random) });
+      return request.xml(
+        undefined,
+        { headers: changes, body: randomXml(random) },
+        pick(random, ['payments', 'bulk-payments'] as const),
+      );
     default: {
       const order = randomText(bodies.order, random).toString();
-      const parts = multipart(
-        partsOf(undefined, random() < 0.5 ? pain001() : damaged(pain001(), random).toString()),
-      );
+      const parts = multipart(partsOf(undefined, random() < 0.5 ? pain001() : randomXml(random).toString()));
       const body = parts.replace(JSON.stringify(standingOrder()), () => order);
       return request.multipart(undefined, {
         headers: changes,

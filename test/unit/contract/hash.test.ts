@@ -40,13 +40,21 @@ const judged = [
   request.periodic(periodic({ endDate: '2027-01-01', dayOfExecution: '01', frequency: 'MonthlyVariable' })),
   request.xml(pain001(transferXml('<InstdAmt>0</InstdAmt>', ' DE03100100109307118603'))),
   request.xml('<!DOCTYPE a><a/>'),
+  request.xml(
+    pain001(transferXml('<InstdAmt Ccy="USD">2</InstdAmt>', 'none').repeat(2), 3)
+      .replace('</NbOfTxs>', '</NbOfTxs><CtrlSum>3</CtrlSum><canary/>')
+      .replace('M-1', 'x'.repeat(36))
+      .replace(/<PmtInfId>.*(<Dbtr>.*<\/Dbtr>)/s, 'canary$1<PmtMtd>CHK</PmtMtd>')
+      .replace('SEPA', ''),
+  ),
+  request.xml(pain001('').replace('pain.001.001.03', 'pain.001.001.10')),
   request.multipart(multipart(partsOf(standingOrder({ endDate: '2027-01-01' })).slice(1))),
   request.authorisation({ psuData: {}, scaAuthenticationData: '1' }),
   request.read('getPayment', { initiatedAs: { paymentService: 'bulk-payments', paymentProduct: 'other' } }),
 ];
 
 /** To be replaced with the new value whenever the test below asks for it. */
-const expected = { hashes: '0780d9f51d4c10cf,448859d17099431f', verdicts: '173537d30a1d9eaa' };
+const expected = { hashes: '21a364491b279442,47de20eceed38a83', verdicts: '3f071873e4ab2ac2' };
 
 describe('the hash of a contract', () => {
   test('changes whenever verdicts change', () => {

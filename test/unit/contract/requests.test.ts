@@ -75,9 +75,16 @@ describe('dates in the past', () => {
   });
 
   test('are found in newer messages of XML', () => {
-    const xml = pain001().replace('<ReqdExctnDt>2027-02-15<', '<ReqdExctnDt><Dt>2027-02-15</Dt><');
-    const judged = request.xml(xml, { receivedAtMs: Date.UTC(2030, 0, 1) });
-    assert.deepEqual(harmfulOf(amsterdam, judged), ['date-in-past xml/ReqdExctnDt']);
+    const xml = pain001()
+      .replace('pain.001.001.03', 'pain.001.001.09')
+      .replace('BIC>', 'BICFI>')
+      .replace('/BIC>', '/BICFI>');
+    for (const day of ['<Dt>2027-02-15</Dt>', '<DtTm>2027-02-15T10:00:00</DtTm>']) {
+      const judged = request.xml(xml.replace('<ReqdExctnDt>2027-02-15<', `<ReqdExctnDt>${day}<`), {
+        receivedAtMs: Date.UTC(2030, 0, 1),
+      });
+      assert.deepEqual(harmfulOf(amsterdam, judged), ['date-in-past xml/ReqdExctnDt']);
+    }
   });
 
   test('need a zone that exists', () => {
