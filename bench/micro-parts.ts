@@ -143,6 +143,7 @@ const guarded: GuardedEnvironment = {
   requests: 'report',
   responses: 'report',
   sample: 0.1,
+  isSampled: () => true,
   own,
   others: [],
   requiresHeaders: false,

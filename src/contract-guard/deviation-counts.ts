@@ -125,10 +125,12 @@ export function createDeviationCounts(): DeviationCounts {
     deviation: Deviation,
     { atMs, requestId, alsoRefusedBy }: CheckedMessage,
   ): void {
-    const { rule, path } = deviation;
+    const { rule, path, level, effect } = deviation;
     const ofPath = deviations.get(path) ?? addTo(deviations, path, []);
     for (const known of ofPath) {
       if (known.deviation.rule !== rule || known.alsoRefusedBy !== alsoRefusedBy) continue;
+      // These depend on the payment service as well: a harmful deviation must not be counted as another one.
+      if (known.deviation.level !== level || known.deviation.effect !== effect) continue;
       known.count += 1;
       known.lastMs = atMs;
       known.requestId = requestId;

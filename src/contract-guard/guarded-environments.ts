@@ -9,6 +9,7 @@ import type { GatewayHeaders } from '../contract/request-headers.ts';
 import { type HeaderFields, isNamed } from '../pis/headers.ts';
 import type { OperationName } from '../pis/operations.ts';
 import type { CheckedKind, Direction } from './deviation-counts.ts';
+import { createSampleAnswers, type SampleAnswers } from './sample-answers.ts';
 
 export interface GuardedEnvironment {
   readonly name: string;
@@ -17,6 +18,8 @@ export interface GuardedEnvironment {
   readonly responses: 'off' | 'report';
   /** The part of the answers that is checked. */
   readonly sample: number;
+  /** Whether to check an answer. */
+  readonly isSampled: SampleAnswers;
   /** Its own contract. */
   readonly own: Judge;
   /** The different contracts of the other environments, at most `maxOthers`: what would they do with a request? */
@@ -84,6 +87,7 @@ export function createGuardedEnvironments(
       requests,
       responses,
       sample,
+      isSampled: createSampleAnswers(sample),
       own: createJudge(name, terms, true),
       others: others.slice(0, maxOthers).map((other) => createJudge(name, other, false)),
       requiresHeaders: Object.values(requireHeaders).some((names) => names.length > 0),

@@ -25,7 +25,7 @@ export function reportContract(
     const isOfTpp = checked === 'messages' && request.tppHeaders !== undefined; // not a later read of one that waits
     if (environment.requests === 'report' && isOfTpp) contractGuard.addRequest(environment, request);
     if (environment.responses === 'off') return response;
-    if (Math.random() >= environment.sample) {
+    if (!environment.isSampled(request.operation.name, request.arrivedAtMs)) {
       contractGuard.skipAnswer(environment);
       return response;
     }

@@ -15,6 +15,9 @@ export const dayOf = (atMs: number): number => Math.floor(atMs / dayMs);
 /** The number of a day's slice. The slices of records are numbered by ten minutes: they reach this number in the year 20982. */
 export const sliceOfDay = (day: number): number => 1_000_000_000 + day;
 
+/** A slice for what does not belong to a day: how many answers were checked before a deviation is a change of the bank. */
+export const baselineSlice = 2_000_000_000;
+
 /** A deviation on one day. */
 export type DeviationRow = Omit<CountedDeviation, 'firstMs' | 'lastMs' | 'requestId'>;
 export type MessageRow = Omit<CountedMessages, 'firstMs'>;
@@ -58,6 +61,8 @@ export const counterName = {
 
 export const valueName = {
   deviation: (row: Omit<DeviationRow, 'client' | 'count'>) => nameOf('deviation', deviationNames(row)),
+  /** Of the alert for the deviation: a value of its own, which other instances do not replace. */
+  change: (row: Omit<DeviationRow, 'client' | 'count'>) => nameOf('change', deviationNames(row)),
   /** Of all operations. */
   messages: (row: CheckedKind) => nameOf('messages', kindNames(row)),
 } as const;
@@ -131,11 +136,13 @@ export function decodeDay(
         break;
     }
   }
-  const details = [...values].flatMap(([name, value]) => {
+  const details = new Map<string, RowDetails>();
+  for (const [name, value] of values) {
     const decoded = decodeDetails(value);
-    return decoded ? [[name, decoded] as const] : [];
-  });
-  return { deviations, messages, skipped, details: new Map(details) };
+    const rowName = name.replace(/^change /, 'deviation ');
+    if (decoded) details.set(rowName, mergeDetails(decoded, details.get(rowName)));
+  }
+  return { deviations, messages, skipped, details };
 }
 
 function decodeDeviation(names: string, count: number): readonly StoredDeviation[] {

@@ -5,8 +5,9 @@
 
 import { createHash } from 'node:crypto';
 import type { KeyValues, LogWrite, RequestLog } from '../state/ports.ts';
-import type { CountedChecks, CountedDeviation, CountedMessages } from './deviation-counts.ts';
+import type { CheckedKind, CountedChecks, CountedDeviation, CountedMessages } from './deviation-counts.ts';
 import {
+  baselineSlice,
   counterName,
   dayMs,
   dayOf,
@@ -50,8 +51,7 @@ const baselineAnswers = 10;
 interface WaitingWrite {
   readonly day: number;
   readonly write: LogWrite;
-  /** What the first counters of the write count. */
-  readonly messages: readonly CountedMessages[];
+  /** What is counted in it. */
   readonly deviations: readonly CountedDeviation[];
 }
 
@@ -59,7 +59,6 @@ interface WaitingWrite {
 interface CountedRow {
   readonly counter: string;
   readonly by: number;
-  readonly message?: CountedMessages;
   readonly deviation?: CountedDeviation;
 }
 
@@ -78,6 +77,8 @@ export function createReportWriter({
   let detailsDay = 0;
   /** Kinds of deviations in answers, and operations with a baseline, that this instance has announced on this day. */
   let announced = new Set<string>();
+  /** Answers that were checked since the last flush, of operations that may not have a baseline. */
+  let uncounted = new Map<string, number>();
   let nextNumber = 0;
   let flushing: Promise<boolean> | undefined;
 
@@ -85,16 +86,14 @@ export function createReportWriter({
     try {
       const counted = waiting.length < maxWaitingWrites ? take() : undefined;
       if (counted) await prepareWrites(counted);
-      const baselines: string[] = [];
       for (let [first] = waiting; first; [first] = waiting) {
         const { day, write } = first;
         const ttlMs = (day + 1) * dayMs + keepFor() - now();
-        const totals = ttlMs > 0 ? await requestLog.append(sliceOfDay(day), { ...write, ttlMs }) : [];
+        if (ttlMs > 0) await requestLog.append(sliceOfDay(day), { ...write, ttlMs });
+        await announceChanges(first); // if it fails, the next flush repeats the write, which has no effect, and this
         waiting.shift();
-        await announceChanges(first);
-        baselines.push(...baselinesIn(first, totals));
       }
-      await recordBaselines(baselines);
+      await recordBaselines();
       return true;
     } catch {
       return false; // the state is unavailable: the next flush tries again
@@ -113,6 +112,10 @@ export function createReportWriter({
       announced = new Set();
       detailsDay = day;
     }
+    for (const row of messages.filter(isAnswer)) {
+      const key = baselineKey(row);
+      if (!announced.has(key)) uncounted.set(key, (uncounted.get(key) ?? 0) + row.count);
+    }
     if (updates.some(({ name }) => !details.has(name))) await readDetails(day);
     const changed = new Map<string, RowDetails>();
     for (const { name, row, requestId } of updates) {
@@ -122,7 +125,7 @@ export function createReportWriter({
       changed.set(name, merged);
     }
     const rows: readonly CountedRow[] = [
-      ...messages.map((row) => ({ counter: counterName.messages(row), by: row.count, message: row })),
+      ...messages.map((row) => ({ counter: counterName.messages(row), by: row.count })),
       ...deviations.map((row) => ({ counter: counterName.deviation(row), by: row.count, deviation: row })),
       ...skipped.map((row) => ({ counter: counterName.skipped(row), by: row.count })),
     ];
@@ -134,7 +137,6 @@ export function createReportWriter({
       addWrite(day, {
         values: values.slice(...range),
         counters: partRows.map(({ counter, by }) => ({ name: counter, by })),
-        messages: partRows.flatMap(({ message }) => message ?? []),
         deviations: partRows.flatMap(({ deviation }) => deviation ?? []),
       });
     }
@@ -145,19 +147,11 @@ export function createReportWriter({
     {
       values,
       counters,
-      messages,
       deviations,
     }: Pick<LogWrite, 'values' | 'counters'> & Omit<WaitingWrite, 'day' | 'write'>,
   ): void {
-    const write = {
-      writer: `${instance} contract`,
-      number: nextNumber++,
-      ttlMs: 0,
-      index: new Map(),
-      values,
-      counters,
-    };
-    waiting.push({ day, write, messages, deviations });
+    const write = { ...emptyWrite, writer: `${instance} contract`, number: nextNumber++, values, counters };
+    waiting.push({ day, write, deviations });
   }
 
   async function readDetails(day: number): Promise<void> {
@@ -172,32 +166,47 @@ export function createReportWriter({
    * Finds new kinds of deviations in answers. They are changes if this bank has a baseline for the operation; otherwise, they
    * become a part of it.
    */
-  async function announceChanges({ day, deviations }: WaitingWrite): Promise<void> {
+  async function announceChanges({ day, write, deviations }: WaitingWrite): Promise<void> {
+    const finder = `${instance} ${write.number}`;
     for (const deviation of deviations.filter(isOfBank)) {
       const kind = kindKey(deviation);
       if (announced.has(kind)) continue;
       const hasBaseline = (await keyValues.read(baselineKey(deviation))) !== undefined;
-      const isNew = await keyValues.writeIfAbsent(kind, '1', keepFor());
+      const isAbsent = await keyValues.writeIfAbsent(kind, finder, keepFor());
+      // An earlier attempt may have failed after it took effect.
+      const knownFinder = isAbsent ? finder : await keyValues.read(kind);
+      if (knownFinder === finder) {
+        if (hasBaseline) raise(day, deviation);
+      } else {
+        await keyValues.write(kind, knownFinder ?? '', keepFor()); // seen again: it stays known for longer
+      }
       announced.add(kind);
-      if (isNew && hasBaseline) raise(day, deviation);
-      if (!isNew) await keyValues.write(kind, '1', keepFor()); // seen again: it stays known for longer
     }
   }
 
-  async function recordBaselines(keys: readonly string[]): Promise<void> {
-    for (const key of keys.filter((each) => !announced.has(each))) {
-      await keyValues.write(key, '1', keepFor());
-      announced.add(key);
+  /** Counts the answers of all instances, clients and days. If the state fails, these are not counted: a baseline comes later. */
+  async function recordBaselines(): Promise<void> {
+    if (uncounted.size === 0) return;
+    const counters = Array.from(uncounted, ([name, by]) => ({ name, by }));
+    uncounted = new Map();
+    const write = { ...emptyWrite, writer: `${instance} contract baseline`, number: nextNumber++, counters };
+    const totals = await requestLog.append(baselineSlice, { ...write, ttlMs: keepFor() });
+    for (const [index, { name }] of counters.entries()) {
+      if ((totals[index] ?? 0) < baselineAnswers) continue;
+      await keyValues.write(name, '1', keepFor());
+      announced.add(name);
     }
   }
 
   function raise(day: number, deviation: CountedDeviation): void {
     onChange(deviation);
-    const name = valueName.deviation(deviation);
     const { firstMs, lastMs, requestId } = deviation;
-    const changed = { ...(details.get(name) ?? { firstMs, lastMs, requestId }), changedMs: now() };
-    details.set(name, changed);
-    addWrite(day, { values: [detailsValue(name, changed)], counters: [], messages: [], deviations: [] });
+    const changed = { firstMs, lastMs, requestId, changedMs: now() };
+    addWrite(day, {
+      values: [detailsValue(valueName.change(deviation), changed)],
+      counters: [],
+      deviations: [],
+    });
   }
 
   return {
@@ -210,13 +219,7 @@ export function createReportWriter({
   };
 }
 
-/** @param totals the new values of the counters of the write, of all instances */
-const baselinesIn = ({ messages }: WaitingWrite, totals: readonly number[]): readonly string[] =>
-  messages
-    .filter(
-      (row, index) => row.isOwn && row.direction === 'response' && (totals[index] ?? 0) >= baselineAnswers,
-    )
-    .map(baselineKey);
+const emptyWrite = { ttlMs: 0, index: new Map<never, never>(), values: [] } as const;
 
 const detailsValue = (name: string, details: RowDetails) =>
   ({ group: 'errors', name, value: encodeDetails(details) }) as const;
@@ -225,8 +228,13 @@ const detailsValue = (name: string, details: RowDetails) =>
  * A deviation that every bank has is no change. Nor is the form of an error: errors are rare, so that the answers before show nothing
  * about it.
  */
-const isOfBank = ({ isOwn, direction, level, path }: CountedDeviation) =>
-  isOwn && direction === 'response' && level !== 'usual' && path !== 'error' && !path.startsWith('error/');
+const isOfBank = (deviation: CountedDeviation) =>
+  isAnswer(deviation) &&
+  deviation.level !== 'usual' &&
+  deviation.path !== 'error' &&
+  !deviation.path.startsWith('error/');
+
+const isAnswer = ({ isOwn, direction }: CheckedKind) => isOwn && direction === 'response';
 
 function kindKey({ environment, hash, operation, path, rule }: CountedDeviation): string {
   return `contract-kind:${digest([environment, hash, operation, path, rule])}`;

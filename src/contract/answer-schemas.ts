@@ -60,6 +60,12 @@ const scaLinks = [
   ...['updateAdditionalEncryptedPsuAuthentication', 'selectAuthenticationMethod', 'authoriseTransaction'],
 ];
 
+/** The name in the examples of 1.3.6. */
+const linkOf6 = 'startAuthenticationWithPsuAuthentication';
+
+/** All links that a version of the standard names. */
+export const linkNames: ReadonlySet<string> = new Set([...scaLinks, linkOf6]);
+
 const initiated = ['debtorAccount', 'instructedAmount', 'creditorAccount', 'creditorName'];
 
 /** What the bank adds to a payment that it returns. */
@@ -71,8 +77,7 @@ export const answerDefinitions = {
     type: 'object',
     properties: {
       ...Object.fromEntries(scaLinks.map((name) => [name, ref('link')])),
-      // The name in the examples of 1.3.6.
-      startAuthenticationWithPsuAuthentication: byVersion(ref('link'), {
+      [linkOf6]: byVersion(ref('link'), {
         absent: { rule: 'not-in-version', level: 'notable', effect: 'client-may-fail' },
       }),
     },

@@ -3,6 +3,7 @@
 import { type HeaderFields, lowerCase } from '../pis/headers.ts';
 import { isJson } from '../pis/media-type.ts';
 import type { OperationName } from '../pis/operations.ts';
+import { linkNames } from './answer-schemas.ts';
 import { essenceOf, isXmlProduct, mediaTypes } from './content-types.ts';
 import type { Contract } from './contract.ts';
 import { type Deviation, DeviationList, type Rule } from './deviation.ts';
@@ -85,10 +86,9 @@ function judgeStatus(operation: OperationName, status: number, list: DeviationLi
   if (errors.has(status) || successes[operation].some((success) => success.status === status)) return;
   const path = `status/${Math.floor(status / 100)}xx`;
   // 200 answers a repeated initiation, and a cancellation at some banks (Bank Frick); other errors are from RFC 9110.
-  const isUsual =
-    status >= 400 || (status === 200 && (operation === 'initiatePayment' || operation === 'cancelPayment'));
-  if (isUsual) list.add('usual', 'status', path, 'none');
-  else list.add('harmful', 'status', path, 'client-may-fail');
+  const isKnown = status === 200 && (operation === 'initiatePayment' || operation === 'cancelPayment');
+  if (status >= 400) list.add('usual', 'status', path, 'none');
+  else list.add(isKnown ? 'notable' : 'harmful', 'status', path, 'client-may-fail');
 }
 
 function inspectHeaders({ headers }: JudgedResponse, list: DeviationList) {
@@ -279,9 +279,17 @@ function judgeJson({ validators }: Contract, json: InspectedJson, list: Deviatio
     list.add('harmful', 'duplicate-key', validators.pathOf(root, segments), 'client-may-fail');
   }
   validators.validate(definition, value, root, list);
-  if (definition !== 'paymentInitiated' && definition !== 'authorisationStarted') return;
-  const links = fieldOf(value, '_links');
-  if (typeof links === 'object' && links !== null && Object.keys(links).length === 0) {
-    list.add('notable', 'link', 'body/_links', 'client-may-fail');
-  }
+  judgeLinks(definition, fieldOf(value, '_links'), list);
 }
+
+/** A bank may have links of its own. Clients follow links by their names: they do not find one that a bank has renamed. */
+function judgeLinks(definition: string, links: unknown, list: DeviationList): void {
+  if (typeof links !== 'object' || links === null || Array.isArray(links)) return;
+  const names = Object.keys(links);
+  if (names.length === 0 && mustHaveLinks.has(definition))
+    list.add('notable', 'link', 'body/_links', 'client-may-fail');
+  if (names.some((name) => !linkNames.has(name)))
+    list.add('notable', 'unknown', 'body/_links/*', 'client-may-fail');
+}
+
+const mustHaveLinks: ReadonlySet<string> = new Set(['paymentInitiated', 'authorisationStarted']);

@@ -22,6 +22,7 @@ export const environment = (changes: Partial<GuardedEnvironment> = {}): GuardedE
   requests: 'report',
   responses: 'report',
   sample: 1,
+  isSampled: () => true,
   own: judge('hash-1', '1.3.11'),
   others: [],
   requiresHeaders: false,

@@ -157,6 +157,21 @@ describe('the report of deviations', () => {
     assert.deepEqual(skipped, [{ environment: 'sandbox', direction: 'request', reason: 'shed', count: 2 }]);
   });
 
+  test('separates equal deviations that have different effects in two payment services', async () => {
+    const { counts, reader } = startInstance();
+    const ignored: Deviation = { ...required, rule: 'not-in-version', level: 'notable', effect: 'ignored' };
+    const dangerous: Deviation = { ...ignored, level: 'harmful', effect: 'executed-at-once' };
+    for (const deviation of [ignored, dangerous, dangerous]) counts.add(message(), [deviation]);
+    const { deviations } = await reader.read(0);
+    assert.deepEqual(
+      deviations.map(({ level, effect, count }) => [level, effect, count]),
+      [
+        ['harmful', 'executed-at-once', 2],
+        ['notable', 'ignored', 1],
+      ],
+    );
+  });
+
   test('is bounded: more different deviations are counted together as not counted', () => {
     const { counts } = startInstance();
     for (let client = 0; client < 5_003; client++)
@@ -192,6 +207,62 @@ describe('a new kind of deviation in answers', () => {
     const { deviations } = await one.reader.read(0);
     assert.equal(deviations[0]?.changedMs, one.clock.nowMs);
   });
+
+  test('is a change after ten answers of any clients and days', async () => {
+    const instance = startInstance();
+    for (let day = 0; day < 5; day++) {
+      for (const client of ['shop-1', 'shop-2']) instance.counts.add(answered({ client }), []);
+      await instance.writer.flush();
+      instance.clock.nowMs += dayMs;
+    }
+    await count(instance, 1, [missing]);
+    assert.equal(instance.changes.length, 1);
+  });
+
+  test('stays marked in the report, although another instance found it at the same time', async () => {
+    const one = startInstance();
+    const other = startInstance(one.state, one.clock);
+    await count(one, 10, []);
+    await Promise.all([count(one, 1, [missing]), count(other, 1, [missing])]);
+    for (const instance of [one, other]) await count(instance, 1, [missing]);
+    assert.equal(one.changes.length + other.changes.length, 1);
+    const { deviations } = await one.reader.read(0);
+    assert.deepEqual(
+      deviations.map((row) => [row.count, row.changedMs]),
+      [[4, one.clock.nowMs]],
+    );
+  });
+
+  for (const [name, failing] of [
+    ['before the write', { before: true }],
+    ['after the write', { before: false }],
+  ] as const) {
+    test(`is announced by the next flush if the state fails ${name} that claims the alert`, async () => {
+      const state = createMemoryState();
+      let failures = 1;
+      const unreliable = {
+        ...state,
+        keyValues: {
+          ...state.keyValues,
+          async writeIfAbsent(key: string, value: string, ttlMs?: number) {
+            const fails = failures-- > 0;
+            const error = new GatewayError('STATE_UNAVAILABLE', 'no answer');
+            if (fails && failing.before) throw error;
+            const isAbsent = await state.keyValues.writeIfAbsent(key, value, ttlMs);
+            if (fails) throw error;
+            return isAbsent;
+          },
+        },
+      };
+      const one = startInstance(unreliable);
+      await count(one, 10, []);
+      assert.equal(await count(one, 1, [missing]), false);
+      assert.equal(await one.writer.flush(), true);
+      await count(one, 1, [missing]);
+      assert.equal(one.changes.length, 1);
+      assert.equal((await one.reader.read(0)).deviations[0]?.count, 2);
+    });
+  }
 
   test('is no change if the bank has had it from the beginning, or if every bank has it', async () => {
     const instance = startInstance();
