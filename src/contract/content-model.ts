@@ -153,6 +153,7 @@ export class StructureCheck {
   /** Frames are used again: a document of 1 MiB has 100,000 elements. */
   readonly #frames: Frame[] = [];
   #depth = 0;
+  #reports = 0;
 
   /**
    * @param root path of the document in the message
@@ -244,10 +245,14 @@ export class StructureCheck {
 
   #report(rule: Rule, path: string, level: Level = 'harmful'): void {
     if (this.#list.isFull) return;
+    if (!this.#isSure && ++this.#reports > maxUnsureReports) return;
     const given = level === 'harmful' && !this.#isSure ? 'notable' : level;
     this.#list.add(given, rule, `${this.#root}/${path}`, given === 'harmful' ? 'refused' : 'may-be-refused');
   }
 }
+
+/** None of them is harmful, so that none that is can hide behind them. */
+const maxUnsureReports = 1_000;
 
 const isMixed = (textBefore: string) => textBefore !== '' && /[^ \t\r\n]/.test(textBefore);
 

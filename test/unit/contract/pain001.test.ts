@@ -134,6 +134,7 @@ const wrongTexts: readonly Row[] = [
     'max-length xml/Ustrd',
   ],
   ['a day as the time of creation', changed('2027-02-14T20:23:34.000Z', '2027-02-14'), 'format xml/CreDtTm'],
+  ['a day of creation that does not exist', changed('2027-02-14T', '2027-02-30T'), 'format xml/CreDtTm'],
   ['a time of creation with a space', changed('14T20', '14 20'), 'format xml/CreDtTm'],
   ['the 30th of February', changed('2027-02-15', '2027-02-30'), 'format xml/ReqdExctnDt'],
   ['no day', changed('>2027-02-15<', '><'), 'format xml/ReqdExctnDt'],
@@ -299,6 +300,17 @@ describe('the totals of pain.001', () => {
     ]);
   });
 
+  test('are exact where floating-point numbers are not', () => {
+    assert.equal(Number('9007199254740993.93'), Number('9007199254740993.92'));
+    const found = inBulk(
+      withSums(bulkOf(['9007199254740993.93']), '9007199254740993.92', '9007199254740993.93'),
+    );
+    assert.deepEqual(found, [
+      'notable significant-digits xml/InstdAmt may-be-refused',
+      'notable control-sum xml/GrpHdr/CtrlSum may-be-refused',
+    ]);
+  });
+
   test('are those of each group and of all of them', () => {
     const [head = '', group = '', end = ''] = bulkOf(['1', '2'], 4).split(/(<PmtInf>.*<\/PmtInf>)/s);
     const groups = (sums: readonly string[]) =>
@@ -344,6 +356,13 @@ describe('service and product of the path', () => {
       assert.deepEqual(inProduct('target-2-payments', document), []);
     }
     assert.deepEqual(inProduct('instant-sepa-credit-transfers', pain001()), other);
+    const instantBulk = changed('</SvcLvl>', `</SvcLvl>${instrument}`, bulkOf(['1', '2']));
+    const inBulkOfProduct = request.xml(
+      instantBulk,
+      { product: 'pain.001-instant-sepa-credit-transfers' },
+      'bulk-payments',
+    );
+    assert.deepEqual(verdictOf(contract11, inBulkOfProduct), []);
     const first = transferXml().replace('<Amt>', `<PmtTpInf>${instrument}</PmtTpInf><Amt>`);
     const mixed = request.xml(
       pain001(first + transferXml(), 2),
