@@ -60,12 +60,12 @@ export function createPipeline(dependencies: PipelineDependencies): Handler<PisR
       .use(prefetchWithClaim(routing)) // shares the round trip of the claim
       .use(enforceIdempotency(idempotency, createUpdatePublicUrl(publicUrl, segment)))
       .use(chooseEnvironment(routing)) // sets request.environment
-      .use(enforceContract(dependencies)) // behind the ledger: a repeat gets its response before any rule
+      .use(enforceContract(dependencies)) // after the ledger: a repeat gets its response before any rule
       .use(subscribe(webhooks)) // to webhooks about the status
       .use(requestPushes(pushes)) // where the bank sends notifications
       .use(cacheStatus(statusCache)) // invalidates before and after
       .use(rewriteUrls(publicUrl, segment))
-      .use(reportContract(dependencies)) // queues checks of what the bank gets and answers
+      .use(reportContract(dependencies)) // queues checks of the request and of the bank's response
       .endWith(callUpstream(dependencies.upstreamFor)),
     read: begin
       .use(idempotency.resolveCancelled)

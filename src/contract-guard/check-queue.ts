@@ -1,6 +1,6 @@
 /**
- * The queue of checks, which run behind the requests: at the end of the turn of the event loop that sent them (ADR 110). While the
- * process is busy, checks wait. When the queue is full, or a check has waited for too long, it is skipped and counted.
+ * The queue of checks. They run after the requests were sent, at the end of that turn of the event loop (ADR 110). While the process
+ * is busy, checks wait. If the queue is full, or a check has waited for too long, the check is skipped and counted.
  */
 
 import type { Deviation } from '../contract/deviation.ts';
@@ -13,27 +13,31 @@ import type { GuardedEnvironment } from './guarded-environments.ts';
 export interface QueuedCheck {
   readonly environment: GuardedEnvironment;
   readonly request: PisRequest;
-  /** Of the request: the context loses it when the request ends. */
+  /** The body of `request`, which the context drops when the request ends. Empty if the response is checked. */
   readonly body: Buffer;
-  /** Of the bank; `undefined` to check the request. */
+  /** The bank's response; `undefined` if the request is to be checked. */
   readonly response: PisResponse | undefined;
-  /** What a request was already found to violate in its own contract, because that is enforced. */
-  readonly own: readonly Deviation[] | undefined;
+  /** Deviations of the request from the contract of its environment, if `enforce` has checked that already. */
+  readonly ownDeviations: readonly Deviation[] | undefined;
 }
 
 export interface CheckQueue {
-  addRequest(environment: GuardedEnvironment, request: PisRequest, own?: readonly Deviation[]): void;
+  addRequest(
+    environment: GuardedEnvironment,
+    request: PisRequest,
+    ownDeviations?: readonly Deviation[],
+  ): void;
   addResponse(environment: GuardedEnvironment, request: PisRequest, response: PisResponse): void;
-  /** Checks what waits, for at most `sliceMs`. */
+  /** Checks queued messages for at most `sliceMs`. */
   drain(): Remaining;
-  /** From now on, messages are checked behind the turn in which they were added. */
+  /** From now on, the queue checks messages at the end of the turn in which they were added. */
   start(): void;
   stop(): void;
-  /** Skips what waits. */
+  /** Skips all queued messages. */
   shedAll(): void;
 }
 
-/** What `drain` leaves. `later`: the process is busy, or a contract is not compiled yet. */
+/** What is still queued after `drain`. `later`: the process is busy, or a contract is not compiled yet. */
 type Remaining = 'nothing' | 'more' | 'later';
 
 interface CheckQueueDependencies {
@@ -49,16 +53,16 @@ interface CheckQueueDependencies {
 
 interface QueueLimits {
   readonly maxChecks: number;
-  /** Bytes of all bodies. */
+  /** Of all queued bodies. */
   readonly maxBytes: number;
 }
 
 const defaultLimits: QueueLimits = { maxChecks: 2_000, maxBytes: 32 * 1024 * 1024 };
 /** How long a check waits while the process is busy. Milliseconds. */
 const maxAgeMs = 60_000;
-/** After which checks that had to wait are tried again. Milliseconds. */
+/** After this time, the queue tries again to run checks that had to wait. Milliseconds. */
 const retryMs = 100;
-/** How long checks run before the event loop turns: requests wait for no longer. Milliseconds. */
+/** The longest time that checks take in one turn of the event loop, and so delay requests. Milliseconds. */
 const sliceMs = 2;
 
 export function createCheckQueue({
@@ -80,7 +84,7 @@ export function createCheckQueue({
     environment: GuardedEnvironment,
     request: PisRequest,
     response: PisResponse | undefined,
-    own: readonly Deviation[] | undefined,
+    ownDeviations: readonly Deviation[] | undefined,
   ): void {
     const size = (response ?? request).body.length;
     if (count === maxChecks || bytes + size > maxBytes) {
@@ -88,10 +92,10 @@ export function createCheckQueue({
       return;
     }
     const body = response ? emptyBody : request.body;
-    slots[(first + count) % maxChecks] = { environment, request, body, response, own };
+    slots[(first + count) % maxChecks] = { environment, request, body, response, ownDeviations };
     count += 1;
     bytes += size;
-    if (isStarted && !retry) immediate ??= setImmediate(drainBehindTurn);
+    if (isStarted && !retry) immediate ??= setImmediate(drainAfterTurn);
   }
 
   function removeFirst({ response, body }: QueuedCheck): void {
@@ -99,11 +103,6 @@ export function createCheckQueue({
     slots[first] = undefined;
     first = (first + 1) % maxChecks;
     count -= 1;
-  }
-
-  function shedFirst(message: QueuedCheck): void {
-    skip(message.environment.name, message.response ? 'response' : 'request', 'shed');
-    removeFirst(message);
   }
 
   function drain(): Remaining {
@@ -120,27 +119,33 @@ export function createCheckQueue({
     return count === 0 ? 'nothing' : 'more';
   }
 
-  /** @param timeMs on the clock of `arrivedAtMs` */
+  /** @param timeMs on the clock of `request.arrivedAtMs` */
   function shedOlderThan(timeMs: number): void {
-    for (let message = slots[first]; message && message.request.arrivedAtMs < timeMs; message = slots[first])
-      shedFirst(message);
+    for (
+      let message = slots[first];
+      message && message.request.arrivedAtMs < timeMs;
+      message = slots[first]
+    ) {
+      skip(message.environment.name, message.response ? 'response' : 'request', 'shed');
+      removeFirst(message);
+    }
   }
 
-  function drainBehindTurn(): void {
+  function drainAfterTurn(): void {
     immediate = undefined;
     retry = undefined;
     const remaining = drain();
-    if (remaining === 'more') immediate = setImmediate(drainBehindTurn);
-    if (remaining === 'later') retry = setTimeout(drainBehindTurn, retryMs).unref();
+    if (remaining === 'more') immediate = setImmediate(drainAfterTurn);
+    if (remaining === 'later') retry = setTimeout(drainAfterTurn, retryMs).unref();
   }
 
   return {
-    addRequest: (environment, request, own) => add(environment, request, undefined, own),
+    addRequest: (environment, request, ownDeviations) => add(environment, request, undefined, ownDeviations),
     addResponse: (environment, request, response) => add(environment, request, response, undefined),
     drain,
     start() {
       isStarted = true;
-      drainBehindTurn();
+      drainAfterTurn();
     },
     stop() {
       isStarted = false;

@@ -87,8 +87,8 @@ export function createContractGuard({
   let decoding = 0;
 
   /** Called by the queue. */
-  function check({ environment, request, body, response, own }: QueuedCheck): boolean {
-    const judges = judgesOf(environment, response !== undefined, own !== undefined);
+  function check({ environment, request, body, response, ownDeviations }: QueuedCheck): boolean {
+    const judges = judgesOf(environment, response !== undefined, ownDeviations !== undefined);
     if (!isPrepared(judges)) {
       if (!environment.isUnusable()) {
         void environment.prepare();
@@ -97,7 +97,7 @@ export function createContractGuard({
       counts.skip(environment.name, response ? 'response' : 'request', 'failed');
     } else if (!response) {
       const message = requestMessage(environment, request, body, initiationOf(request));
-      void checkMessageOf(environment, request, message, judges, own);
+      void checkMessageOf(environment, request, message, judges, ownDeviations);
     } else if (!isEncoded(response)) {
       void checkMessageOf(environment, request, responseMessage(request, response), judges);
     } else if (decoding < maxDecoding) {

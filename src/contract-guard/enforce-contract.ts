@@ -1,7 +1,7 @@
 /**
  * Refuses requests that lack a required header, and, where the contract is enforced, requests that the bank would refuse or
- * execute differently. Stands behind the ledger and the choice of the environment: a repeated X-Request-ID gets its answer before
- * any rule, and the refusal of a new one releases its claim (ADR 110).
+ * execute differently. Runs after the ledger and the choice of the environment: a repeated X-Request-ID gets its answer before any
+ * rule is checked, and the refusal of a new one releases its claim (ADR 110).
  */
 
 import type { Deviation } from '../contract/deviation.ts';

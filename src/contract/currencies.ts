@@ -1,6 +1,6 @@
-/** The currencies of ISO 4217 (list one, January 2026), and how many digits their amounts have behind the dot. */
+/** The currencies of ISO 4217 (list one, January 2026), and how many decimals their amounts have. */
 
-/** Codes of funds and metals, such as XAU, are not in it: no account has them. */
+/** Without the codes of funds and metals, such as XAU: no account has them. */
 const withTwoDigits =
   'AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHF CNY COP CRC CUP ' +
   'CVE CZK DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GTQ GYD HKD HNL HTG HUF IDR ILS INR IRR JMD KES ' +
@@ -23,7 +23,7 @@ const digitsOf: ReadonlyMap<string, number> = new Map([
 ]);
 const withdrawnCodes: ReadonlySet<string> = new Set(withdrawn.split(' '));
 
-/** `undefined` if no country uses it today. */
+/** How many decimals an amount can have; `undefined` if no country uses the currency today. */
 export const fractionDigitsOf = (currency: string): number | undefined => digitsOf.get(currency);
 
 export const isWithdrawn = (currency: string): boolean => withdrawnCodes.has(currency);

@@ -137,7 +137,7 @@ export const sharedDefinitions: Readonly<Record<string, Schema>> = {
   amount: object(
     {
       currency: { type: 'string', pattern: '^[A-Z]{3}$' },
-      // The files allow 14 digits before the dot and 3 behind it, and say "14 significant figures": payment-rules.ts.
+      // The files allow 14 digits before the dot and 3 after it, and say "14 significant figures": payment-rules.ts.
       amount: { type: 'string', pattern: '^-?[0-9]{1,14}(\\.[0-9]{1,3})?$' },
     },
     ['currency', 'amount'],

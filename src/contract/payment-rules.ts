@@ -61,7 +61,7 @@ export function checkCurrency(currency: unknown, path: string, list: DeviationLi
   else list.add('harmful', 'currency', path, 'refused');
 }
 
-/** The end of a standing order is behind its beginning. */
+/** A standing order must not end before it starts. */
 export function checkRhythm(order: unknown, root: string, list: DeviationList): void {
   const start = fieldOf(order, 'startDate');
   const end = fieldOf(order, 'endDate');

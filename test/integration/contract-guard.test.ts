@@ -1,4 +1,4 @@
-/** Requests and answers are checked against the standard: reported behind the requests, enforced before anything is sent. */
+/** The contract guard checks messages against the standard: `report` after a request was sent, `enforce` before anything is sent. */
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';

@@ -48,7 +48,7 @@ describe('the queue of checks', () => {
     );
   });
 
-  test('skips and counts what exceeds its length or its bytes, and has room again after the checks', () => {
+  test('skips and counts messages beyond its limits of number and bytes, and accepts more after the checks', () => {
     const { queue, checked, skipped } = startQueue();
     for (let count = 0; count < 4; count++) queue.addRequest(environment(), old());
     assert.deepEqual(skipped, ['sandbox request shed']);
@@ -72,7 +72,7 @@ describe('the queue of checks', () => {
     assert.equal(checked.length, 3);
   });
 
-  test('waits while the process is busy, and skips what has waited for a minute', () => {
+  test('keeps messages while the process is busy, and skips those that have waited for a minute', () => {
     const load = { isBusy: true };
     const { queue, checked, skipped, clock } = startQueue({ isBusy: () => load.isBusy });
     queue.addRequest(environment(), old());
@@ -85,7 +85,7 @@ describe('the queue of checks', () => {
     assert.deepEqual([checked.length, skipped.length], [1, 1]);
   });
 
-  test('keeps what cannot be checked yet, in its order', () => {
+  test('keeps messages in their order while their contract is not compiled', () => {
     const contract = { isPrepared: false };
     const { queue, checked } = startQueue({ check: () => contract.isPrepared });
     queue.addRequest(environment(), old('1'));
@@ -99,7 +99,7 @@ describe('the queue of checks', () => {
     );
   });
 
-  test('checks behind the turn in which a message was added, and not after it was stopped', async () => {
+  test('checks a message at the end of the turn in which it was added, and none after the stop', async () => {
     const { queue, checked } = startQueue();
     queue.addRequest(environment(), old('before the start'));
     queue.start();
@@ -115,7 +115,7 @@ describe('the queue of checks', () => {
     assert.equal(checked.length, 2);
   });
 
-  test('tries again while it has to wait', async () => {
+  test('tries again until the process is not busy any more', async () => {
     const load = { isBusy: true };
     const { queue, checked } = startQueue({ isBusy: () => load.isBusy });
     queue.start();

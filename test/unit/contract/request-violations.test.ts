@@ -301,7 +301,7 @@ const inSinglePayments: readonly Row[] = [
     'pattern body/instructedAmount/amount',
   ],
   [
-    'a new line behind the value',
+    'a new line after the value',
     request.single(single({ instructedAmount: amount({ amount: '1.50\n' }) })),
     'pattern body/instructedAmount/amount',
   ],

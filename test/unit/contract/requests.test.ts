@@ -268,7 +268,7 @@ describe('paths of deviations', () => {
     assert.ok(found.includes('notable too-many-deviations message not-judged'));
   });
 
-  test('harmful ones are found behind any number of others', () => {
+  test('harmful ones are found after any number of others', () => {
     const noted = Array.from({ length: 3_000 }, () => bulkElement({ canary: 1, chargeBearer: 'SLEV' }));
     const last = bulkElement({ creditorName: undefined });
     for (const contract of [contract6, contract11])
