@@ -27,7 +27,7 @@ const notReturned: Absence = { rule: 'not-in-version', level: 'notable', effect:
 
 const transactionStatus: Schema = { type: 'string', enum: [...transactionStatuses] };
 const psuMessage = text(500);
-/** Relative or absolute, to be decided by the bank. */
+/** The bank decides whether a link is relative or absolute. */
 const link = object({ href: { type: 'string', pattern: '^[^\\s<>"{}|\\\\^`]+$' } }, ['href']);
 const tppMessages = arrayOf(ref('tppMessage'));
 /** The name in some files, such as those of 1.3.9. */
@@ -68,7 +68,7 @@ export const linkNames: ReadonlySet<string> = new Set([...scaLinks, linkOf6]);
 
 const initiated = ['debtorAccount', 'instructedAmount', 'creditorAccount', 'creditorName'];
 
-/** What the bank adds to a payment that it returns. */
+/** Fields that the bank adds to a payment that it returns. */
 const state: Schema = { transactionStatus, tppMessages: since11(tppMessages, notReturned), tppMessage };
 
 export const answerDefinitions = {
@@ -90,7 +90,7 @@ export const answerDefinitions = {
       ...['unconfirmed', 'finalised', 'failed', 'exempted'],
     ],
   },
-  // Closed lists of types and codes are in one copy of 1.3.6 only: a client must expect any.
+  // Only one copy of 1.3.6 has closed lists of types and codes: a client must accept other values.
   scaMethod: object(
     {
       authenticationType: requiredText(),

@@ -1,6 +1,6 @@
 /**
- * Compiles the contract's JSON Schemas with Ajv, and translates its errors into deviations. The only file that knows Ajv, which
- * is loaded when the first contract is prepared.
+ * Compiles the contract's JSON Schemas with Ajv, and translates its errors into deviations. The only file that uses Ajv. It loads
+ * Ajv when the first contract is prepared.
  */
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -15,20 +15,21 @@ export interface Validators {
   /**
    * Adds the deviations of a value to the list.
    *
-   * @param definition one of those that were prepared
+   * @param definition the name of a definition that has meanings
    * @param root path of the value in the message, such as `body`
    */
   validate(definition: string, value: unknown, root: string, list: DeviationList): void;
-  /** A path of a deviation: names that no schema has become `*`, indices `#`. */
+  /** The path of a deviation: names that occur in no schema become `*`, indices become `#`. */
   pathOf(root: string, segments: readonly string[]): string;
 }
 
-/** What an error of a schema means, unless the schema says so itself. */
-export interface Direction {
-  readonly broken: { readonly level: Level; readonly effect: Effect };
+/** Level and effect of the errors in one kind of message. */
+export interface ErrorMeanings {
+  /** Of all errors without a meaning of their own. */
+  readonly violation: { readonly level: Level; readonly effect: Effect };
   readonly unknownField: { readonly level: Level; readonly effect: Effect };
   readonly emptyText: { readonly level: Level; readonly effect: Effect };
-  /** What becomes of the level and effect that a schema states for a request. */
+  /** Converts the level and effect that a schema states for a request. */
   readonly translate: (absence: Absence) => Absence;
 }
 
@@ -36,10 +37,10 @@ interface Remark extends Absence {
   readonly matches: string;
 }
 
-/** Compiles one definition in each turn of the event loop. @param prepare those that messages are checked with */
+/** Compiles one definition in each turn of the event loop. @param meanings of the definitions that describe a whole message */
 export async function compileSchemas(
   definitions: Definitions,
-  prepare: Readonly<Record<string, Direction>>,
+  meanings: Readonly<Record<string, ErrorMeanings>>,
 ): Promise<Validators> {
   const { Ajv, _ } = await import('ajv');
   const ajv = new Ajv({
@@ -47,7 +48,7 @@ export async function compileSchemas(
     allowUnionTypes: true,
     messages: false,
     logger: false,
-    // Less work for Ajv: the schemas are ours, and validators are as fast without the optimisations of their code.
+    // Shortens compilation: our schemas need no validation, and optimised validators are not faster.
     meta: false,
     validateSchema: false,
     inlineRefs: false,
@@ -62,9 +63,9 @@ export async function compileSchemas(
   const checks = new Map<string, Check>();
   for (const name of Object.keys(definitions)) {
     const validate = ajv.getSchema(`contract#/definitions/${name}`);
-    const direction = prepare[name];
-    if (validate && direction) checks.set(name, { validate, direction });
-    await nextTurn(); // the first ones are parts of the others
+    const ofErrors = meanings[name];
+    if (validate && ofErrors) checks.set(name, { validate, ofErrors });
+    await nextTurn(); // shared definitions come first, so that no turn compiles many
   }
   const pathOf = (root: string, segments: readonly string[]) => schemaPath(root, segments, names);
   return {
@@ -74,7 +75,7 @@ export async function compileSchemas(
       if (!check) throw new Error(`${definition} was not prepared`);
       if (check.validate(value)) return;
       for (const error of check.validate.errors ?? []) {
-        list.addAll([deviationOf(error, root, names, check.direction)]);
+        list.addAll([deviationOf(error, root, names, check.ofErrors)]);
         if (list.isFull) break;
       }
       check.validate.errors = null; // an error refers to the value
@@ -84,7 +85,7 @@ export async function compileSchemas(
 
 interface Check {
   readonly validate: { (value: unknown): unknown; errors?: ErrorObject[] | null };
-  readonly direction: Direction;
+  readonly ofErrors: ErrorMeanings;
 }
 
 function addKeywords(ajv: Ajv): void {
@@ -111,7 +112,7 @@ function addKeywords(ajv: Ajv): void {
     errors: true,
     compile: ({ matches, ...remark }: Remark) => {
       const pattern = new RegExp(matches, 'u');
-      return failing('remark', remark, (value) => !pattern.test(value));
+      return checkWithMeaning('remark', remark, (value) => !pattern.test(value));
     },
   });
   ajv.addKeyword({
@@ -122,14 +123,16 @@ function addKeywords(ajv: Ajv): void {
     compile: (characters: string) => {
       const allowed = new Set(characters);
       const meaning = { rule: 'characters', level: 'harmful', effect: 'refused' } as const;
-      return failing('characters', meaning, (value) => Array.from(value).every((one) => allowed.has(one)));
+      return checkWithMeaning('characters', meaning, (value) =>
+        Array.from(value).every((one) => allowed.has(one)),
+      );
     },
   });
 }
 
 /**
- * Lengths in characters. Ajv counts those of every text one by one; the length of a JavaScript string, which is at least as large,
- * almost always suffices.
+ * Checks lengths in characters. Ajv counts the characters of every text. The length of a JavaScript string is at least as large, so
+ * that a string within the limit need not be counted.
  */
 function addLengths(ajv: Ajv, code: typeof CodeTemplate): void {
   const length = { type: 'string', schemaType: 'number' } as const;
@@ -152,8 +155,8 @@ function addLengths(ajv: Ajv, code: typeof CodeTemplate): void {
 const characterCount = (text: string) => Array.from(text).length;
 
 /**
- * Gathers the properties with the keyword `absent` in one keyword of their object: for each property with a keyword of its own,
- * Ajv writes half a kilobyte of code.
+ * Replaces the keyword `absent` of properties with one keyword `absences` of their object: Ajv generates half a kilobyte of code for
+ * each property that has a keyword.
  */
 function withAbsences(node: Schema): Schema;
 function withAbsences(node: unknown): unknown;
@@ -177,8 +180,12 @@ function withAbsences(node: unknown): unknown {
 
 type KeywordCheck = ReturnType<NonNullable<FuncKeywordDefinition['compile']>>;
 
-/** A keyword that reports its own meaning. Ajv completes the error object, so that each error needs a new one. */
-function failing(keyword: string, meaning: Absence, isFine: (value: string) => boolean): KeywordCheck {
+/** A check whose errors have this meaning. Ajv changes the error objects, so that each error needs a new one. */
+function checkWithMeaning(
+  keyword: string,
+  meaning: Absence,
+  isFine: (value: string) => boolean,
+): KeywordCheck {
   const check: KeywordCheck = (value) => {
     if (isFine(value)) return true;
     check.errors = [{ keyword, params: meaning }];
@@ -191,13 +198,13 @@ function deviationOf(
   error: ErrorObject,
   root: string,
   names: ReadonlySet<string>,
-  { broken, unknownField, emptyText, translate }: Direction,
+  { violation, unknownField, emptyText, translate }: ErrorMeanings,
 ): Deviation {
   const segments = error.instancePath === '' ? [] : error.instancePath.slice(1).split('/');
   const at = (...more: string[]) => schemaPath(root, [...segments, ...more], names);
   switch (error.keyword) {
     case 'required':
-      return { rule: 'required', path: at(String(error.params.missingProperty)), ...broken };
+      return { rule: 'required', path: at(String(error.params.missingProperty)), ...violation };
     case 'additionalProperties':
       return { rule: 'unknown', path: `${at()}/*`, ...unknownField };
     case 'minLength':
@@ -208,7 +215,7 @@ function deviationOf(
     case 'characters':
       return { path: at(), ...translate(absenceIn(error)) };
     default:
-      return { rule: ruleOf[error.keyword] ?? 'type', path: at(), ...broken };
+      return { rule: ruleOf[error.keyword] ?? 'type', path: at(), ...violation };
   }
 }
 

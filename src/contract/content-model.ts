@@ -1,7 +1,6 @@
 /**
- * Content models of XML elements, as in XML Schema: which children, in which order and how often, and which texts. They are
- * checked while a document is read from its beginning to its end. A model describes as much of a message as we want to check:
- * an element without a model may contain anything.
+ * Content models of XML elements, as in XML Schema: their children with order and number, and their texts. A document is checked
+ * while it is parsed. An element without a model may contain anything.
  */
 
 import type { DeviationList, Level, Rule } from './deviation.ts';
@@ -32,14 +31,14 @@ interface Child {
 }
 
 interface Text {
-  /** In characters of Unicode; at least one. `undefined`: not checked here. */
+  /** In Unicode characters; the text must not be empty. `undefined` if the length is not checked here. */
   readonly maxLength: number | undefined;
   readonly format: Format | undefined;
 }
 
 interface Format {
   readonly rule: Rule;
-  /** Of types in which white space around the value has no meaning: numbers, times, truth values. */
+  /** Whether white space around the value has no meaning, as in numbers, times and truth values. */
   readonly collapses: boolean;
   readonly isFine: (value: string) => boolean;
 }
@@ -72,7 +71,7 @@ export const oneOrMore = (model: ContentModel): Particle => ({
   ifMissing: 'harmful',
 });
 
-/** Elements in this order, 31 at most. Those that are `undefined` do not exist in the version. */
+/** At most 31 elements in this order. An element that is `undefined` does not exist in the version. */
 export function sequence(particles: Readonly<Record<string, Particle | undefined>>): ContentModel {
   const children: [string, Child][] = [];
   const requirements: Requirement[] = [];
@@ -107,7 +106,7 @@ function childrenOf(
   };
 }
 
-/** A dot would look like a part of a version in a path. */
+/** In a path, a dot would look like a part of a version number. */
 const nameInPaths = (element: string) => element.replaceAll('.', '-');
 
 /** A text of one character or more. @param maxLength in characters */
@@ -132,14 +131,14 @@ const formatted = (rule: Rule, collapses: boolean, isFine: (value: string) => bo
   format: { rule, collapses, isFine },
 });
 
-/** An element that is open. */
+/** An element that has begun and not ended. */
 interface Frame {
   /** As in the model; `*` if it has none. */
   name: string;
   model: ContentModel | undefined;
   /** Of the last child. */
   position: number;
-  /** Positions that were there, as bits. */
+  /** Positions of the children so far, as bits. */
   seen: number;
   hasChildren: boolean;
 }
@@ -148,21 +147,21 @@ interface Frame {
 export class StructureCheck {
   readonly #model: ContentModel;
   readonly #root: string;
-  readonly #isSure: boolean;
+  readonly #isExact: boolean;
   readonly #list: DeviationList;
-  /** Frames are used again: a document of 1 MiB has 100,000 elements. */
+  /** Frames are reused: a document of 1 MiB has 100,000 elements. */
   readonly #frames: Frame[] = [];
   #depth = 0;
   #reports = 0;
 
   /**
    * @param root path of the document in the message
-   * @param isSure whether the model is that of the document's version; if not, nothing is harmful
+   * @param isExact whether the model is that of the document's version; if not, no deviation is harmful
    */
-  constructor(model: ContentModel, root: string, isSure: boolean, list: DeviationList) {
+  constructor(model: ContentModel, root: string, isExact: boolean, list: DeviationList) {
     this.#model = model;
     this.#root = root;
-    this.#isSure = isSure;
+    this.#isExact = isExact;
     this.#list = list;
   }
 
@@ -189,7 +188,7 @@ export class StructureCheck {
     this.#push(child?.name ?? '*', child?.model);
   }
 
-  /** @param textBefore behind the last tag: all of the text if the element has no children */
+  /** @param textBefore since the last tag: the whole text if the element has no children */
   close(textBefore: string): void {
     const frame = this.#frames[--this.#depth];
     if (!frame?.model) return;
@@ -245,14 +244,14 @@ export class StructureCheck {
 
   #report(rule: Rule, path: string, level: Level = 'harmful'): void {
     if (this.#list.isFull) return;
-    if (!this.#isSure && ++this.#reports > maxUnsureReports) return;
-    const given = level === 'harmful' && !this.#isSure ? 'notable' : level;
+    if (!this.#isExact && ++this.#reports > maxInexactReports) return;
+    const given = level === 'harmful' && !this.#isExact ? 'notable' : level;
     this.#list.add(given, rule, `${this.#root}/${path}`, given === 'harmful' ? 'refused' : 'may-be-refused');
   }
 }
 
 /** None of them is harmful, so that none that is can hide behind them. */
-const maxUnsureReports = 1_000;
+const maxInexactReports = 1_000;
 
 const isMixed = (textBefore: string) => textBefore !== '' && /[^ \t\r\n]/.test(textBefore);
 

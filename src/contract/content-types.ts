@@ -1,4 +1,4 @@
-/** Which format a message has, by service and product: the published files state it in descriptions only. */
+/** The formats of messages, by service and product. The published files state them in descriptions only. */
 
 import type { OperationName } from '../pis/operations.ts';
 import type { DeviationList } from './deviation.ts';
@@ -6,7 +6,7 @@ import type { StandardVersion } from './standard-versions.ts';
 
 export type BodyFormat = 'json' | 'xml' | 'multipart';
 
-/** The products of the standard; a bank publishes which of them it has, and may have others. */
+/** The products of the standard; a bank publishes which of them it offers, and may offer others. */
 const products = [
   'sepa-credit-transfers',
   'instant-sepa-credit-transfers',
@@ -69,7 +69,7 @@ export function checkContentType(
     format !== 'multipart' &&
     version === '1.3.11'
   ) {
-    list.add('notable', 'content-type', path, 'may-be-refused'); // in copies of 1.3.9 and 1.3.11
+    list.add('notable', 'content-type', path, 'may-be-refused'); // copies of 1.3.9 and 1.3.11 allow it
     return;
   }
   list.add('harmful', 'content-type', path, 'refused');
@@ -93,7 +93,7 @@ export function acceptsAnswer(accept: string, operation: OperationName, product:
       const type = (range.split(';', 1)[0] ?? '').trim();
       if (type === 'application/json' || type === '*/*' || type === 'application/*' || type === '')
         return true;
-      if (operation === 'getPaymentStatus' && type === 'text/event-stream') return true; // for the gateway
+      if (operation === 'getPaymentStatus' && type === 'text/event-stream') return true; // the gateway answers it
       return isXmlProduct(product) && (type === 'application/xml' || type === 'multipart/form-data');
     });
 }

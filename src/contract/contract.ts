@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { answerDefinitions } from './answer-schemas.ts';
-import { compileSchemas, type Definitions, type Direction, type Validators } from './compile-schemas.ts';
+import { compileSchemas, type Definitions, type ErrorMeanings, type Validators } from './compile-schemas.ts';
 import { sharedDefinitions } from './field-schemas.ts';
 import { applyProfile, type Profile } from './profile.ts';
 import type { GatewayHeaders } from './request-headers.ts';
@@ -13,14 +13,14 @@ export interface ContractOptions {
   /** The label of the environment. Between known versions, the older one applies. */
   readonly standardVersion: string;
   readonly profile?: Profile | undefined;
-  /** The zone of the bank, such as `Europe/Amsterdam`: only with it, a date in the past is harmful. */
+  /** The zone of the bank, such as `Europe/Amsterdam`. Without it, a date in the past is not harmful. */
   readonly timeZone?: string | undefined;
   /** Headers that the gateway takes from the TPP in this environment: they are not judged. */
   readonly gatewayHeaders?: readonly GatewayHeaders[] | undefined;
 }
 
 export interface Contract {
-  /** Of everything that a verdict depends on, in 16 hexadecimal digits. */
+  /** Hash of everything that the deviations of a message depend on: 16 hexadecimal digits. */
   readonly hash: string;
   readonly version: StandardVersion;
   readonly profile: Profile | undefined;
@@ -30,18 +30,17 @@ export interface Contract {
 }
 
 /**
- * Part of the hash. To be raised with each change of the code in this folder after which a message is judged differently; a test
- * compares the verdicts of its examples.
+ * Part of the hash. Raise it with each change of the code in this folder after which a message has other deviations; a test compares
+ * the deviations of its examples.
  */
 const ruleRevision = 4;
 
-/** Costs a few milliseconds, and compiles nothing. */
+/** Takes a few milliseconds, and compiles nothing. */
 export const contractHash = (options: ContractOptions): string => hashOf(options, definitionsOf(options));
 
 /**
- * Compiles the contract, a schema in each turn of the event loop. Equal options share one contract.
- *
- * @see prepared for how long it is kept
+ * Compiles the contract, one definition in each turn of the event loop. Equal options share one contract; the last ten contracts are
+ * kept.
  */
 export function prepareContract(options: ContractOptions): Promise<Contract> {
   const definitions = definitionsOf(options);
@@ -55,7 +54,7 @@ export function prepareContract(options: ContractOptions): Promise<Contract> {
   return contract;
 }
 
-/** More than the contracts of five environments before and after a reload. */
+/** The contracts of five environments, before and after a reload. */
 const maxPrepared = 10;
 const prepared = new Map<string, Promise<Contract>>();
 
@@ -66,38 +65,38 @@ async function compile(hash: string, options: ContractOptions, definitions: Defi
     profile: options.profile,
     timeZone: options.timeZone,
     gatewayHeaders: options.gatewayHeaders ?? [],
-    validators: await compileSchemas(definitions, directions),
+    validators: await compileSchemas(definitions, errorMeanings),
   };
 }
 
-/** The definitions that describe a whole message. */
-const directions: Readonly<Record<string, Direction>> = {
-  ...Object.fromEntries(Object.keys(requestDefinitions).map((name) => [name, ofRequests()])),
-  paymentInitiated: ofAnswers(),
-  paymentStatus: ofAnswers(),
-  shownPayment: ofAnswers(),
-  shownPeriodicPayment: ofAnswers(),
-  shownStandingOrder: ofAnswers(),
-  cancellationStarted: ofAnswers(),
-  authorisationStarted: ofAnswers(),
-  authorisationList: ofAnswers(),
-  authorisation: ofAnswers(),
-  tppMessagesError: ofErrors(),
-  problem: ofErrors(),
+/** By the definitions that describe a whole message. */
+const errorMeanings: Readonly<Record<string, ErrorMeanings>> = {
+  ...Object.fromEntries(Object.keys(requestDefinitions).map((name) => [name, inRequests()])),
+  paymentInitiated: inAnswers(),
+  paymentStatus: inAnswers(),
+  shownPayment: inAnswers(),
+  shownPeriodicPayment: inAnswers(),
+  shownStandingOrder: inAnswers(),
+  cancellationStarted: inAnswers(),
+  authorisationStarted: inAnswers(),
+  authorisationList: inAnswers(),
+  authorisation: inAnswers(),
+  tppMessagesError: inErrors(),
+  problem: inErrors(),
 };
 
-function ofRequests(): Direction {
+function inRequests(): ErrorMeanings {
   return {
-    broken: { level: 'harmful', effect: 'refused' },
-    unknownField: { level: 'notable', effect: 'ignored' }, // bodies are open: the bank does not refuse it
+    violation: { level: 'harmful', effect: 'refused' },
+    unknownField: { level: 'notable', effect: 'ignored' }, // the published schemas allow other fields
     emptyText: { level: 'notable', effect: 'may-be-refused' },
     translate: (absence) => absence,
   };
 }
 
-function ofAnswers(): Direction {
+function inAnswers(): ErrorMeanings {
   return {
-    broken: { level: 'harmful', effect: 'client-may-fail' },
+    violation: { level: 'harmful', effect: 'client-may-fail' },
     unknownField: { level: 'usual', effect: 'none' },
     emptyText: { level: 'notable', effect: 'client-may-fail' },
     translate({ rule, level, effect }) {
@@ -108,10 +107,10 @@ function ofAnswers(): Direction {
   };
 }
 
-/** Banks have many forms of errors: judge-response.ts says what of them is harmful. */
-function ofErrors(): Direction {
+/** Errors of banks have many forms: judge-response.ts decides which deviations are harmful. */
+function inErrors(): ErrorMeanings {
   return {
-    broken: { level: 'usual', effect: 'none' },
+    violation: { level: 'usual', effect: 'none' },
     unknownField: { level: 'usual', effect: 'none' },
     emptyText: { level: 'usual', effect: 'none' },
     translate: ({ rule }) => ({ rule, level: 'usual', effect: 'none' }),

@@ -1,4 +1,4 @@
-/** Dates of JSON bodies (ISO 8601 as in RFC 3339 section 5.6) and of XML (XML Schema part 2), and the day that it is at a bank. */
+/** Dates of JSON bodies (ISO 8601 as in RFC 3339 section 5.6) and of XML (XML Schema part 2), and the current day at a bank. */
 
 const datePattern = /^(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$/;
 const xmlDatePattern = /^\d{4}-\d{2}-\d{2}(?:Z|[+-]\d{2}:\d{2})?$/;
@@ -27,9 +27,9 @@ export const isXmlDateAndTime = (text: string): boolean =>
   text.length <= 60 && isDate(text.slice(0, 10)) && xmlTimePattern.test(text.slice(10));
 
 /**
- * The day that it is, as `YYYY-MM-DD`.
+ * The calendar day at a time, as `YYYY-MM-DD`.
  *
- * @param timeZone of the bank; without one, the earliest day that it is anywhere, so that a date before it is past everywhere
+ * @param timeZone of the bank; if it is not known, the day is that of UTC-12, so that an earlier date is past everywhere
  */
 export function dayAt(timeMs: number, timeZone: string | undefined): string {
   if (timeZone === undefined) return new Date(timeMs - 12 * hourMs).toISOString().slice(0, 10);

@@ -1,4 +1,4 @@
-/** What is wrong with a message, as a rule and a schema path. Never contains a value or a key of the message. */
+/** Deviations of messages from a contract: a rule and a schema path, never a value or a key of the message. */
 
 /**
  * `harmful`: the bank refuses the message, or does something else than it asks for. `notable`: a part of the message has no
@@ -12,11 +12,11 @@ export type Effect =
   | 'may-be-refused'
   | 'ignored'
   | 'may-be-ignored'
-  /** The bank makes the payment at once, not at the date or in the rhythm that the message states. */
+  /** The bank makes the payment at once, not at the date or on the schedule that the message states. */
   | 'executed-at-once'
   /** The bank makes the payments of a standing order on other days than the message states. */
   | 'executed-differently'
-  /** An answer contains what an environment with this contract does not return. */
+  /** An answer contains a field that an environment with this contract does not return. */
   | 'not-returned'
   /** A client of this version may misread the answer. */
   | 'client-may-fail'
@@ -106,15 +106,15 @@ export const rules = [
 export interface Deviation {
   readonly level: Level;
   readonly rule: Rule;
-  /** Such as `body/payments/#/creditorName`: the names are those of the schema, `*` is an unknown key, `#` an index. */
+  /** Such as `body/payments/#/creditorName`. Names are from the schema; `*` stands for an unknown key, `#` for an index. */
   readonly path: string;
   readonly effect: Effect;
 }
 
-/** How many deviations of one message are kept. Harmful ones have room of their own, so that others cannot hide them. */
+/** How many deviations of one message are kept. Harmful ones have a limit of their own, so that others cannot displace them. */
 const maxHarmful = 20;
 const maxOthers = 29;
-/** After so many, with repetitions, and one of them harmful, the rest of a large body need not be checked. */
+/** After so many deviations, repetitions included, the rest of a harmful message is not checked. */
 const maxFound = 1_000;
 
 const noDeviations: readonly Deviation[] = [];
@@ -152,7 +152,7 @@ export class DeviationList {
     known.add(tooManyKey);
   }
 
-  /** Whether the message is harmful in any case, and has been checked long enough. */
+  /** Whether the message has a harmful deviation, and so many that the rest of it need not be checked. */
   get isFull(): boolean {
     return this.#found >= maxFound && this.#harmful > 0;
   }

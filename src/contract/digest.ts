@@ -6,7 +6,7 @@ import type { DeviationList } from './deviation.ts';
 const digestPath = 'headers/Digest';
 const signaturePath = 'headers/Signature';
 
-/** Each listed hash must be that of the body (RFC 3230; the standard has SHA-256 and SHA-512). Others are reported. */
+/** Each listed SHA-256 and SHA-512 must be the hash of the body (RFC 3230). Other algorithms are only reported. */
 export function checkDigest(value: string, body: Uint8Array, list: DeviationList): void {
   for (const member of value.split(',')) {
     const [, name = '', encoded = ''] =
@@ -30,20 +30,20 @@ const algorithms: Readonly<Record<string, 'sha256' | 'sha512'>> = {
   'SHA-512': 'sha512',
 };
 
-/** Which of the three fields a request has, and what a signature must cover if the request has it. */
+/** The headers of a request that concern its signature. */
 export interface SignedRequest {
   readonly digest: string | undefined;
   readonly signature: string | undefined;
   readonly hasCertificate: boolean;
-  /** In lower case, of `psu-id`, `psu-corporate-id` and `tpp-redirect-uri`. */
+  /** The headers that the signature must cover because the request has them, in lower case. */
   readonly mustBeSigned: readonly string[];
 }
 
-/** The standard: digest if and only if signature; a certificate with every signature; a fixed set of signed fields. */
+/** The standard requires `Digest` and a certificate with each signature, and a signature that covers certain headers. */
 export function checkSignature(request: SignedRequest, list: DeviationList): void {
   const { digest, signature, hasCertificate, mustBeSigned } = request;
   if (signature === undefined) {
-    // The gateway may sign for the TPP, and does it later.
+    // The gateway may sign the request after this check.
     if (digest !== undefined) list.add('usual', 'required-with', signaturePath, 'none');
     return;
   }
@@ -67,7 +67,7 @@ export function checkSignature(request: SignedRequest, list: DeviationList): voi
 export const signedNamesIn = (signature: string): ReadonlySet<string> =>
   new Set((parametersOf(signature).get('headers') ?? '').toLowerCase().split(/\s+/));
 
-/** Of `keyId="...",algorithm="..."`, with names in lower case. Some clients put the word `Signature` before them. */
+/** Parses `keyId="...",algorithm="..."`; names in lower case. Some clients begin the value with the word `Signature`. */
 function parametersOf(signature: string): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   for (const [, name = '', value = ''] of signature

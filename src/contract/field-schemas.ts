@@ -1,6 +1,6 @@
 /**
- * JSON Schemas of the fields that several bodies share, written from the facts of 1.3.6 and 1.3.11 in our own words. Differences
- * from the published files: patterns are anchored, and known faults of the files have a level that does not refuse.
+ * JSON Schemas of the fields that several bodies share, written from the facts of 1.3.6 and 1.3.11. Unlike in the published
+ * files, patterns are anchored. Known faults of the files have a level that does not refuse.
  */
 
 import { absent, byVersion, type Schema, since11 } from './standard-versions.ts';
@@ -23,14 +23,14 @@ export const text = (maxLength?: number): Schema => ({
   ...(maxLength === undefined ? {} : { maxLength }),
 });
 
-/** A text without which the message makes no sense. */
+/** A text that must not be blank. */
 export const requiredText = (maxLength?: number): Schema => ({
   type: 'string',
   pattern: '\\S',
   ...(maxLength === undefined ? {} : { maxLength }),
 });
 
-/** `"true"` is in a published example. */
+/** A boolean. A published example has the text `"true"`. */
 export const flag: Schema = {
   type: ['boolean', 'string'],
   pattern: '^(true|false)$',
@@ -42,14 +42,14 @@ export const dateAndTime: Schema = { type: 'string', format: 'date-time' };
 
 export const arrayOf = (items: Schema): Schema => ({ type: 'array', items });
 
-/** A field of which the bank takes no notice in this version. */
+/** A field that a bank of this version ignores. */
 export const ignored = { rule: 'not-in-version', level: 'notable', effect: 'ignored' } as const;
-/** The files have the field in a comment, for banks that need it. The copies of 1.3.6 differ in what they uncomment. */
+/** The files have the field in a comment, for banks that need it. Copies of 1.3.6 uncomment different fields. */
 const mayBeIgnored = { rule: 'not-in-version', level: 'notable', effect: 'may-be-ignored' } as const;
-/** In a comment of both versions. */
+/** A field that both versions have in a comment only. */
 export const commentedOut = absent('not-in-standard', 'notable', 'may-be-ignored');
 
-/** The published file has `01` in an example, and forbids it. */
+/** The published file forbids `01`, but has it in an example. */
 const leadingZero = {
   matches: '^0',
   rule: 'leading-zero',
@@ -57,7 +57,7 @@ const leadingZero = {
   effect: 'may-be-refused',
 } as const;
 
-/** Of an order that is repeated: `periodic-payments` only. */
+/** The fields of a standing order's schedule: only `periodic-payments` has them. */
 export const rhythm: Schema = {
   startDate: date,
   endDate: date,
@@ -82,12 +82,12 @@ export const rhythm: Schema = {
   ),
 };
 
-/** The same names in a body whose service has no rhythm: the bank makes one payment, now. */
+/** The same fields in a body of another service: the bank ignores the schedule, and makes one payment at once. */
 export const noRhythm: Schema = Object.fromEntries(
   Object.keys(rhythm).map((name) => [name, absent('not-in-service', 'harmful', 'executed-at-once')]),
 );
 
-/** Of a credit transfer in JSON, in every service. */
+/** The fields of a credit transfer in JSON, in every service. */
 export const transfer: Schema = {
   endToEndIdentification: text(35),
   instructionIdentification: since11(text(35), mayBeIgnored),
@@ -105,7 +105,7 @@ export const transfer: Schema = {
   creditorNameAndAddress: commentedOut,
   creditorId: since11(text(35), mayBeIgnored),
   ultimateCreditor: since11(text(70), mayBeIgnored),
-  // The list of ISO 20022 grows; that of the files is of 2018.
+  // ISO 20022 adds codes; the list in the files is from 2018.
   purposeCode: since11({ type: 'string', pattern: '^[A-Z0-9]{4}$' }, mayBeIgnored),
   chargeBearer: since11({ type: 'string', enum: ['DEBT', 'CRED', 'SHAR', 'SLEV'] }, mayBeIgnored),
   remittanceInformationUnstructured: text(140),
@@ -132,7 +132,7 @@ function remittance(maxReference: number): Schema {
 /** Which fields of an account identify it; `other` only where the version has it. */
 export const accountIdentifications = ['iban', 'bban', 'pan', 'maskedPan', 'msisdn'] as const;
 
-/** What bodies refer to by name. */
+/** Definitions that bodies refer to by name. */
 export const sharedDefinitions: Readonly<Record<string, Schema>> = {
   amount: object(
     {

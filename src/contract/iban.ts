@@ -2,17 +2,21 @@
 
 import { isValidBBAN } from 'ibantools';
 
-/** Others are reported by the pattern of the schema. */
+/** Other texts violate the pattern of the schema. */
 export const looksLikeIban = (text: string): boolean => /^[A-Z]{2}\d{2}[A-Za-z0-9]{1,30}$/.test(text);
 
-/** @param iban that looks like one. Its own test of check digits makes `isValidIBAN` ten times slower */
+/**
+ * Faster than `isValidIBAN` of the library, which takes ten times as long because of the check digits.
+ *
+ * @param iban a text that looks like one
+ */
 export const isValidIban = (iban: string): boolean =>
   isValidBBAN(iban.slice(4), iban.slice(0, 2)) && remainderOf(iban) === 1;
 
 /** An account in published examples, which banks copy. Its check digits are wrong. */
 export const isPublishedExample = (iban: string): boolean => iban === 'DE23100120020123456789';
 
-/** The first four characters move to the end, letters count from 10; the remainder of the number by 97. */
+/** Moves the first four characters to the end, replaces letters with numbers from 10, and divides by 97. */
 function remainderOf(iban: string): number {
   let remainder = 0;
   for (let at = 0; at < iban.length; at++) {

@@ -34,22 +34,22 @@ export interface JudgedRequest {
   readonly operation: OperationName;
   readonly paymentService: string;
   readonly paymentProduct: string;
-  /** As the TPP sent them. Those of the gateway are not judged. */
+  /** As the TPP sent them. Headers for the gateway itself are not judged. */
   readonly headers: HeaderFields;
   /** Headers that the gateway takes from this client, whatever the environment. */
   readonly taken?: readonly GatewayHeaders[] | undefined;
   readonly body: Uint8Array;
   /** Milliseconds since 1970. */
   readonly receivedAtMs: number;
-  /** What is known of the initiation of its payment. */
+  /** Service and product of the payment's initiation; `undefined` if they are not known. */
   readonly initiatedAs?: { readonly paymentService: string; readonly paymentProduct: string } | undefined;
 }
 
-/** What all contracts need of a request. Refers to the body: to be dropped when it is judged. */
+/** A parsed request, which several contracts can judge. It refers to the body: drop it after that. */
 export interface InspectedRequest {
   readonly request: JudgedRequest;
   readonly headers: InspectedHeaders;
-  /** The same in every contract. */
+  /** Deviations from every contract. */
   readonly common: readonly Deviation[];
   readonly json: InspectedJson | undefined;
   readonly xml: XmlDocument | undefined;
@@ -128,7 +128,7 @@ function inspectBody(
     return { ...nothing, json: inspectJson(body, 'authorisationStart', 'body', list) };
   }
   const format = formatOf(paymentService, paymentProduct);
-  if (contentType !== undefined && !hasFormat(contentType, format)) return nothing; // that is the deviation
+  if (contentType !== undefined && !hasFormat(contentType, format)) return nothing; // judgeContentType reports it
   switch (format) {
     case 'json': {
       const definition = definitionOf(paymentService);
@@ -270,11 +270,11 @@ function judgeAccount(contract: Contract, account: unknown, path: string, list: 
 
 function judgeDebtor(contract: Contract, value: unknown, root: string, list: DeviationList): void {
   if (!isUnidentified(contract, fieldOf(value, 'debtorAccount'))) return;
-  list.add('notable', 'identification', `${root}/debtorAccount`, 'may-be-refused'); // some banks ask the PSU
+  list.add('notable', 'identification', `${root}/debtorAccount`, 'may-be-refused'); // some banks let the PSU choose the account
 }
 
 function isUnidentified({ version, profile }: Contract, account: unknown): boolean {
-  if (typeof account !== 'object' || account === null) return false; // that is left to the schema
+  if (typeof account !== 'object' || account === null) return false; // the schema reports it
   if (accountIdentifications.some((name) => fieldOf(account, name) !== undefined)) return false;
   const hasOther = version === '1.3.11' || profile?.fields.some(({ field }) => field === 'other');
   return !(hasOther && fieldOf(account, 'other') !== undefined);

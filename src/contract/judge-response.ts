@@ -1,4 +1,4 @@
-/** Judges the answer of a bank by a contract. Answers are never refused: what is wrong with them is only reported. */
+/** Judges the answer of a bank by a contract. Its deviations are only reported: an answer is never refused. */
 
 import { type HeaderFields, lowerCase } from '../pis/headers.ts';
 import { isJson } from '../pis/media-type.ts';
@@ -22,7 +22,7 @@ export interface JudgedResponse {
   readonly body: Uint8Array;
 }
 
-/** What all contracts need of an answer. Refers to the body: to be dropped when it is judged. */
+/** A parsed answer, which several contracts can judge. It refers to the body: drop it after that. */
 export interface InspectedResponse {
   readonly common: readonly Deviation[];
   readonly json: InspectedJson | undefined;
@@ -33,7 +33,7 @@ interface InspectedJson {
   readonly root: 'body' | 'error' | typeof orderPartPath;
   readonly value: unknown;
   readonly repeatedKeys: readonly (readonly string[])[];
-  /** Of an error: whether the files define its body. */
+  /** Only of an error: whether the files define its body. */
   readonly isDescribed?: boolean | undefined;
 }
 
@@ -42,11 +42,13 @@ export function inspectResponse(response: JudgedResponse): InspectedResponse {
   const list = new DeviationList();
   const { operation, status } = response;
   judgeStatus(operation, status, list);
-  const headers = inspectHeaders(response, list);
+  const headers = inspectAnswerHeaders(response, list);
   const body = Buffer.from(response.body.buffer, response.body.byteOffset, response.body.byteLength);
-  const json = headers.isEncoded
-    ? void list.add('notable', 'content-encoding', 'headers/Content-Encoding', 'not-judged')
-    : inspectBody(response, headers.contentType, body, list);
+  if (headers.isEncoded) {
+    list.add('notable', 'content-encoding', 'headers/Content-Encoding', 'not-judged');
+    return { common: list.sorted(), json: undefined };
+  }
+  const json = inspectBody(response, headers.contentType, body, list);
   return { common: list.sorted(), json };
 }
 
@@ -91,7 +93,7 @@ function judgeStatus(operation: OperationName, status: number, list: DeviationLi
   else list.add(isKnown ? 'notable' : 'harmful', 'status', path, 'client-may-fail');
 }
 
-function inspectHeaders({ headers }: JudgedResponse, list: DeviationList) {
+function inspectAnswerHeaders({ headers }: JudgedResponse, list: DeviationList) {
   let contentType: string | undefined;
   let isEncoded = false;
   let hasRequestId = false;
@@ -152,7 +154,7 @@ function inspectBody(
 const repeated = (operation: OperationName, status: number): Success | undefined =>
   operation === 'initiatePayment' && status === 200 ? successes.initiatePayment[0] : undefined;
 
-/** The message that may answer a read in XML; none in JSON products. */
+/** The ISO 20022 message that a bank may return for a payment in XML. */
 function messageOf({ operation, paymentProduct }: JudgedResponse): MessageName | undefined {
   if (!isXmlProduct(paymentProduct)) return undefined;
   if (operation === 'getPaymentStatus') return 'pain.002';
@@ -220,7 +222,7 @@ function inspectError(
   return { ...json, definition, isDescribed };
 }
 
-/** By the body, and if it has no code in either format, by its type. */
+/** The format of the code in the body; without a code, the format of the content type. */
 function errorFormatOf(value: unknown, essence: string): 'tppMessagesError' | 'problem' {
   if (fieldOf(value, 'tppMessages') !== undefined) return 'tppMessagesError';
   return fieldOf(value, 'code') !== undefined || essence === problemType ? 'problem' : 'tppMessagesError';
@@ -228,7 +230,7 @@ function errorFormatOf(value: unknown, essence: string): 'tppMessagesError' | 'p
 
 const asUsual = (deviation: Deviation): Deviation => ({ ...deviation, level: 'usual', effect: 'none' });
 
-/** Without these, a client does not know what the error is. */
+/** Without these fields, a client does not know what the error is. */
 const neededInErrors: ReadonlySet<string> = new Set([
   'error',
   'error/tppMessages',
@@ -266,7 +268,7 @@ function inspectJson(
   return read && { definition, root, ...read };
 }
 
-/** What the readers of requests found, for an answer. */
+/** Converts a deviation that a reader of bodies reports as one of a request. */
 function inAnswer(deviation: Deviation): Deviation {
   if (deviation.effect === 'not-judged') return { ...deviation, level: 'notable' };
   if (deviation.path === unknownPartPath) return { ...deviation, level: 'usual', effect: 'none' };

@@ -1,7 +1,7 @@
 /**
  * Content models of pain.001 (CustomerCreditTransferInitiation), written from the message definition reports of ISO 20022 for the
- * versions 02, 03, 08 and 09. They reach as deep as initiations of a TPP do: identifiers, dates, amounts, parties, accounts,
- * agents and remittance texts. Cheques, taxes and regulatory reports may contain anything.
+ * versions 02, 03, 08 and 09. They contain what initiations of a TPP use: identifiers, dates, amounts, parties, accounts, agents and
+ * remittance texts. Cheques, taxes and regulatory reports may contain anything.
  */
 
 import {
@@ -23,9 +23,9 @@ import { isXmlDateAndTime } from './dates.ts';
 /** What the namespace says about a document. */
 export interface Dialect {
   readonly version: Version;
-  /** Of the German banks (DK), which allow only what a SEPA credit transfer needs. */
+  /** Whether it is a variant of the German banks (DK), with only the elements that a SEPA credit transfer needs. */
   readonly isSepaVariant: boolean;
-  /** Whether the model is that of the namespace. Others are compared with the nearest one. */
+  /** Whether there is a model for the namespace. Otherwise the nearest version is compared. */
   readonly isKnown: boolean;
 }
 
@@ -212,7 +212,7 @@ const count = matching(/^[0-9]{1,15}$/);
 const chargeBearer = code('DEBT', 'CRED', 'SHAR', 'SLEV');
 const truth = collapsed('type', (value) => /^(?:true|false|0|1)$/.test(value));
 const dateAndTime = collapsed('format', isXmlDateAndTime);
-/** 18 digits at most, 17 of them behind the dot. */
+/** At most 18 digits, and at most 17 decimals. */
 const decimal = collapsed(
   'pattern',
   (value) => decimalPattern.test(value) && value.replace(/\D/g, '').length <= 18,
@@ -223,7 +223,7 @@ export const decimalPattern = /^[+-]?(?:\d{1,18}(?:\.\d{0,17})?|\.\d{1,17})$/;
 
 const codeOrProprietary = (maxCode: number) => choice({ Cd: text(maxCode), Prtry: text(35) });
 
-/** IBANs are checked wherever they are. */
+/** read-xml.ts checks the IBANs. */
 const account4 = choice({
   IBAN: anyText,
   Othr: sequence({ Id: required(text(34)), SchmeNm: optional(), Issr: optional() }),

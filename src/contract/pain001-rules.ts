@@ -1,13 +1,13 @@
 /**
- * What a pain.001 document must satisfy beyond its content model: the number of its transfers and their sum, and what the payment
- * service and product of the path say about them.
+ * Rules for pain.001 documents beyond their content model: the number of transfers and their sum, and whether the document agrees
+ * with the payment service and product of the path.
  */
 
 import { collapse, type StructureCheck } from './content-model.ts';
 import type { DeviationList } from './deviation.ts';
 import { decimalPattern } from './pain001-models.ts';
 
-/** Of the path of the message. */
+/** From the path of the request. */
 export interface PathOfPayment {
   readonly paymentService: string;
   readonly paymentProduct: string;
@@ -18,18 +18,18 @@ const instantProduct = 'pain.001-instant-sepa-credit-transfers';
 export const isSepaProduct = (product: string): boolean =>
   product === 'pain.001-sepa-credit-transfers' || product === instantProduct;
 
-/** What is stated about the transfers of a document or of a group, and what is there. */
+/** Number and sum of the transfers in a document or a group: as stated, and as counted. */
 interface Totals {
   statedCount: string | undefined;
   statedSum: string | undefined;
   count: number;
-  /** `undefined` if an amount is unknown. Computed only if a sum is stated, which stands before the transfers. */
+  /** `undefined` if an amount is unknown. Computed only if a sum is stated; the document states it before the transfers. */
   sum: bigint | undefined;
 }
 
 const newTotals = (): Totals => ({ statedCount: undefined, statedSum: undefined, count: 0, sum: 0n });
 
-/** Reads a document together with its structure. */
+/** Checks a document while it is parsed. */
 export class TransferRules {
   readonly #isSingle: boolean;
   readonly #isSepa: boolean;
@@ -132,7 +132,7 @@ export class TransferRules {
     }
   }
 
-  /** The product of the path is another one than that of the document: banks differ in which of them they follow. */
+  /** The path names another product than the document. Some banks follow the path, others the document. */
   #reportProduct(path: string): void {
     this.#report('product', path);
   }

@@ -1,6 +1,6 @@
 /**
- * What a payment must satisfy beyond its schema, in JSON: check digits, currencies, amounts, dates. Values of a wrong type are
- * left to the schema.
+ * Rules for payments in JSON that a schema cannot state: check digits, currencies, amounts, dates. The schema reports values of a
+ * wrong type.
  */
 
 import { fractionDigitsOf, isWithdrawn } from './currencies.ts';
@@ -8,7 +8,7 @@ import { isDate } from './dates.ts';
 import type { DeviationList } from './deviation.ts';
 import { isPublishedExample, isValidIban, looksLikeIban } from './iban.ts';
 
-/** A field of a value that may be anything. */
+/** A field of an object; `undefined` for all other values. */
 export const fieldOf = (value: unknown, name: string): unknown =>
   isRecord(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 
@@ -29,7 +29,7 @@ export function checkAccount(account: unknown, root: string, list: DeviationList
   if (currency !== undefined) checkCurrency(currency, `${root}/currency`, list);
 }
 
-/** @param iban that looks like one */
+/** @param iban a text that looks like one */
 export function checkIban(iban: string, root: string, name: 'iban' | 'IBAN', list: DeviationList): void {
   if (isValidIban(iban)) return;
   if (isPublishedExample(iban)) list.add('usual', 'iban', `${root}/${name}`, 'may-be-refused');
@@ -43,7 +43,7 @@ function checkAmount(amount: unknown, root: string, list: DeviationList): void {
   if (typeof value === 'string') checkAmountValue(value, currency, `${root}/amount`, list);
 }
 
-/** @param value in decimal digits; anything else is left to the schema */
+/** @param value a decimal number; the schema reports other texts */
 export function checkAmountValue(value: string, currency: unknown, path: string, list: DeviationList): void {
   const [, sign, whole = '', fraction = ''] = /^(-?)(\d{1,20})(?:\.(\d{1,20}))?$/.exec(value) ?? [];
   if (sign === undefined) return;

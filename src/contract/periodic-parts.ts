@@ -1,9 +1,9 @@
-/** The two parts of a periodic payment in XML (multipart/form-data): the transfer as pain.001, and its rhythm in JSON. */
+/** The two parts of a periodic payment in XML (multipart/form-data): the transfer as pain.001, and its schedule in JSON. */
 
 import type { DeviationList } from './deviation.ts';
 import { type Part, readMultipart } from './read-multipart.ts';
 
-// The names are those of the published files, for all products.
+// The published files have the same names for all products.
 const xmlPart = 'xml_sct';
 const orderPart = 'json_standingorderType';
 
@@ -16,7 +16,7 @@ export interface PeriodicParts {
   readonly order: Buffer | undefined;
 }
 
-/** Splits a body into its parts; the list has what is wrong with their number, names and types. */
+/** Splits a body into its parts. Reports deviations of their number, names and types. */
 export function readPeriodicParts(contentType: string, body: Buffer, list: DeviationList): PeriodicParts {
   const parts = readMultipart(contentType, body);
   if (!parts) {

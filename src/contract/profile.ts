@@ -10,13 +10,13 @@ import type { Schema } from './standard-versions.ts';
 const schemas: Definitions = { ...requestDefinitions, ...sharedDefinitions };
 const bodies = Object.keys(schemas);
 
-/** What a misspelt name could be: a parameter of an issue. */
+/** A name that does not exist, and the names that do. */
 interface Unknown {
   readonly name: string;
   readonly known: readonly string[];
 }
 
-/** Patterns are not offered: with them, an operator could write one that takes very long. */
+/** No key is a pattern: an operator could write one that takes very long. */
 const field = z.strictObject({
   body: z
     .enum(bodies)
@@ -113,7 +113,7 @@ export interface ProfileError {
   readonly path: readonly (string | number)[];
   /** What is wrong, and what to write instead. */
   readonly why: string;
-  /** A name that does not exist, and those that do. */
+  /** For a suggestion. */
   readonly unknown?: Unknown | undefined;
 }
 

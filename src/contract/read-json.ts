@@ -4,7 +4,7 @@ import { isUtf8 } from 'node:buffer';
 import type { DeviationList } from './deviation.ts';
 import { fieldOf } from './payment-rules.ts';
 
-/** Bodies with more are not judged: no valid one has as many. */
+/** Larger bodies are not judged: no valid body is as large. */
 export const limits = {
   bytes: 1_048_576,
   depth: 32,
@@ -25,7 +25,7 @@ export interface JsonBody {
  * Parses a body of JSON.
  *
  * @param root path of the body in the message
- * @returns `undefined` if there is nothing that a schema could judge; the list has the reason
+ * @returns `undefined` if it cannot be judged by a schema; the list has the reason
  */
 export function readJson(body: Buffer, root: string, list: DeviationList): JsonBody | undefined {
   if (body.length > limits.bytes) return void list.add('harmful', 'too-large', root, 'not-judged');
@@ -60,7 +60,7 @@ interface Shape {
 const quote = 0x22;
 const backslash = 0x5c;
 
-/** Counts colons, commas and brackets outside of strings, without building anything. */
+/** Counts colons, commas and brackets outside of strings, without parsing the body. */
 function scan(body: Buffer): Shape {
   let members = 0;
   let values = 1;
@@ -136,7 +136,7 @@ function isWellFormed(value: unknown): boolean {
   return Object.entries(value).every(([key, member]) => key.isWellFormed() && isWellFormed(member));
 }
 
-/** Reads a valid text token by token. Only for texts in which a key is repeated, within the limits. */
+/** Reads valid JSON token by token. Called only if a key is repeated. */
 function findRepeatedKeys(text: string): readonly (readonly string[])[] {
   const found: (readonly string[])[] = [];
   const open: { readonly keys: Set<string> | undefined; segment: string }[] = [];

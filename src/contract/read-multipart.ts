@@ -7,7 +7,7 @@ export interface Part {
   readonly body: Buffer;
 }
 
-/** A body of a periodic payment has two. */
+/** The body of a periodic payment has two parts. */
 const maxParts = 16;
 const maxHeadBytes = 4_096;
 

@@ -1,6 +1,6 @@
 /**
  * Reads a pain.001 or pain.002 document: well-formed, no DOCTYPE, the right message, its structure, and the rules of payments for
- * its amounts and accounts. The only file that knows the XML parser. It resolves no entity and reads no other file.
+ * its amounts and accounts. The only file that uses the XML parser, which resolves no external entities.
  */
 
 import { isUtf8 } from 'node:buffer';
@@ -18,7 +18,7 @@ import { limits } from './read-json.ts';
 export interface XmlDocument {
   /** Path of the document in the message. */
   readonly root: string;
-  /** Without a zone, if they had one. */
+  /** Without their zones. */
   readonly executionDates: readonly string[];
 }
 
@@ -67,7 +67,7 @@ export function readXml(
   return { root, executionDates: reader.executionDates };
 }
 
-/** Ends the parser inside one of its events: it has no other way. */
+/** Ends the parser, which can only be stopped by an error in one of its events. */
 class Stop extends Error {
   readonly rule: 'xml' | 'doctype' | 'too-complex';
   constructor(rule: Stop['rule']) {
@@ -92,10 +92,10 @@ function decode(body: Buffer): string | undefined {
   return isUtf8(body) ? body.toString('utf8') : undefined;
 }
 
-/** What is checked of a document whose message is known. */
+/** The checks of a document, which depend on its message. */
 interface Checks {
   readonly namespace: string;
-  /** Of the message's element, the only child of `Document`. */
+  /** The name of the message's element: the only child of `Document`. */
   readonly child: string;
   readonly structure: StructureCheck | undefined;
   readonly rules: TransferRules | undefined;
@@ -108,7 +108,7 @@ function createReader(message: MessageName, path: PathOfPayment, root: string, l
   let elements = 0;
   let content = '';
   let currency: string | undefined;
-  /** Whether the last tag was an opening one, so that the content is all of an element's. */
+  /** Whether the innermost element has no children so far. */
   let isLeaf = false;
 
   const checkAccount = (value: string) => {

@@ -4,11 +4,11 @@ import { isIP } from 'node:net';
 import { type HeaderFields, lowerCase } from '../pis/headers.ts';
 import { cacheByName } from '../pis/name-cache.ts';
 import type { OperationName } from '../pis/operations.ts';
-import type { Deviation, DeviationList, Effect, Level, Rule } from './deviation.ts';
+import type { Deviation, DeviationList, Rule } from './deviation.ts';
 import { checkSignature, signedNamesIn } from './digest.ts';
 import type { StandardVersion } from './standard-versions.ts';
 
-/** What the rest of the check needs of the headers. */
+/** The values that other checks need, and the headers whose deviations depend on the contract. */
 export interface InspectedHeaders {
   readonly contentType: string | undefined;
   readonly contentEncoding: string | undefined;
@@ -16,7 +16,7 @@ export interface InspectedHeaders {
   readonly digest: string | undefined;
   /** Headers of which the bank gets what the TPP has sent, whatever the gateway does in its environment. */
   readonly signed: SignedByTpp;
-  /** Headers that 1.3.11 adds, and what is wrong with their values. */
+  /** Headers of the request that only 1.3.11 has. */
   readonly added: readonly AddedHeader[];
 }
 
@@ -42,21 +42,17 @@ type HeaderValues = { [Name in HeaderRow['name']]?: string };
 
 interface HeaderRow {
   readonly name: string;
-  /** Operations that have it; elsewhere it is not judged, as the bank does not read it. */
+  /** Operations with this header. In others, the bank does not read it, and it is not checked. */
   readonly operations: ReadonlySet<OperationName>;
   readonly requiredFor?: ReadonlySet<OperationName>;
   readonly since?: '1.3.11';
   /** Whether it is a list, which may be sent as several fields (RFC 9110 section 5.3). */
   readonly isList?: true;
-  /** @returns what is wrong with a value */
+  /** @returns `undefined` if the value is valid */
   readonly check?: (value: string) => Fault | undefined;
 }
 
-interface Fault {
-  readonly rule: Rule;
-  readonly level: Level;
-  readonly effect: Effect;
-}
+type Fault = Omit<Deviation, 'path'>;
 
 export function inspectHeaders(
   operation: OperationName,
@@ -138,7 +134,7 @@ export function judgeAddedHeaders(
 
 const noneAdded: readonly AddedHeader[] = [];
 
-/** Names that only the standard uses: a misspelt one has no effect. */
+/** Only the standard uses these prefixes: an unknown name with one of them is a misspelt header. */
 const isOfStandard = /^(?:psu|tpp)-/;
 
 function checkSigned(values: HeaderValues, list: DeviationList): void {
@@ -157,14 +153,14 @@ function checkSigned(values: HeaderValues, list: DeviationList): void {
 
 const signedIfPresent = ['PSU-ID', 'PSU-Corporate-ID', 'TPP-Redirect-URI'] as const;
 
-const broken = (rule: Rule): Fault => ({ rule, level: 'harmful', effect: 'refused' });
-const doubtful = (rule: Rule): Fault => ({ rule, level: 'notable', effect: 'ignored' });
+const refused = (rule: Rule): Fault => ({ rule, level: 'harmful', effect: 'refused' });
+const ignored = (rule: Rule): Fault => ({ rule, level: 'notable', effect: 'ignored' });
 
 const matching = (pattern: RegExp, fault: Fault) => (value: string) =>
   pattern.test(value) ? undefined : fault;
 
-const isFlag = matching(/^(?:true|false)$/, broken('type'));
-const isUri = matching(/^[A-Za-z][A-Za-z0-9+.-]{0,30}:[^\s<>"{}|\\^`]+$/, broken('format'));
+const isFlag = matching(/^(?:true|false)$/, refused('type'));
+const isUri = matching(/^[A-Za-z][A-Za-z0-9+.-]{0,30}:[^\s<>"{}|\\^`]+$/, refused('format'));
 const isNotEmpty = matching(/\S/, { rule: 'empty', level: 'notable', effect: 'may-be-refused' });
 
 const ipv6: Fault = { rule: 'ipv6', level: 'usual', effect: 'may-be-refused' };
@@ -173,7 +169,7 @@ const ipv6: Fault = { rule: 'ipv6', level: 'usual', effect: 'may-be-refused' };
 function isAddress(value: string): Fault | undefined {
   const version = isIP(value);
   if (version === 4) return undefined;
-  return version === 6 ? ipv6 : broken('format');
+  return version === 6 ? ipv6 : refused('format');
 }
 
 const all: ReadonlySet<OperationName> = new Set([
@@ -214,19 +210,19 @@ const rows: readonly HeaderRow[] = [
   {
     name: 'TPP-Notification-Content-Preferred',
     operations: initiateOrAuthorise,
-    check: matching(/^status=(?:SCA|PROCESS|LAST)(?:,[ ]?(?:SCA|PROCESS|LAST)){0,2}$/, doubtful('pattern')),
+    check: matching(/^status=(?:SCA|PROCESS|LAST)(?:,[ ]?(?:SCA|PROCESS|LAST)){0,2}$/, ignored('pattern')),
   },
   { name: 'Digest', operations: all },
   { name: 'Signature', operations: all },
   {
     name: 'TPP-Signature-Certificate',
     operations: all,
-    check: matching(/^[A-Za-z0-9+/]+={0,2}$/, { ...doubtful('format'), effect: 'may-be-refused' }),
+    check: matching(/^[A-Za-z0-9+/]+={0,2}$/, { ...ignored('format'), effect: 'may-be-refused' }),
   },
   {
     name: 'PSU-IP-Port',
     operations: all,
-    check: (value) => (/^\d{1,5}$/.test(value) && Number(value) < 65_536 ? undefined : doubtful('format')),
+    check: (value) => (/^\d{1,5}$/.test(value) && Number(value) < 65_536 ? undefined : ignored('format')),
   },
   { name: 'PSU-Accept', operations: all, isList: true },
   { name: 'PSU-Accept-Charset', operations: all, isList: true },
@@ -236,17 +232,17 @@ const rows: readonly HeaderRow[] = [
   {
     name: 'PSU-Http-Method',
     operations: all,
-    check: matching(/^(?:GET|POST|PUT|PATCH|DELETE)$/, broken('enum')),
+    check: matching(/^(?:GET|POST|PUT|PATCH|DELETE)$/, refused('enum')),
   },
   {
     name: 'PSU-Device-ID',
     operations: all,
-    check: matching(/^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/, broken('format')),
+    check: matching(/^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/, refused('format')),
   },
   {
     name: 'PSU-Geo-Location',
     operations: all,
-    check: matching(/^GEO:-?\d{1,3}(?:\.\d{1,15})?;-?\d{1,3}(?:\.\d{1,15})?$/, broken('pattern')),
+    check: matching(/^GEO:-?\d{1,3}(?:\.\d{1,15})?;-?\d{1,3}(?:\.\d{1,15})?$/, refused('pattern')),
   },
   // Not declared by the files, but used by them.
   { name: 'Content-Type', operations: all },
@@ -255,14 +251,14 @@ const rows: readonly HeaderRow[] = [
   {
     name: 'Authorization',
     operations: all,
-    check: matching(/^Bearer [^\s]+$/i, { ...doubtful('format'), effect: 'may-be-refused' }),
+    check: matching(/^Bearer [^\s]+$/i, { ...ignored('format'), effect: 'may-be-refused' }),
   },
 ];
 
 const requiredRows = rows.filter(({ requiredFor }) => requiredFor !== undefined);
 const rowsByName: ReadonlyMap<string, HeaderRow> = new Map(rows.map((row) => [lowerCase(row.name), row]));
 
-/** The row of a field, by its name as it was sent; `unknown` if only the standard uses such a name, and has none like it. */
+/** The row of a header, by its name as it was sent. `unknown`: it has a prefix of the standard, but no row. */
 const rowOf = cacheByName((field) => {
   const name = field.toLowerCase();
   return rowsByName.get(name) ?? (isOfStandard.test(name) ? 'unknown' : 'other');

@@ -1,6 +1,6 @@
 /**
- * JSON Schemas of the bodies that a TPP sends. Which one applies is decided by operation, service and product: in the published
- * files the variants overlap, so that a standing order is also a valid single payment.
+ * JSON Schemas of the bodies that a TPP sends. Operation, service and product decide which one applies: the variants of the
+ * published files overlap, so that there a standing order is also a valid single payment.
  */
 
 import {
@@ -80,7 +80,7 @@ export const requestDefinitions = {
   /** The JSON part of a periodic payment whose other part is pain.001. */
   standingOrder: object(rhythm, ['startDate', 'frequency']),
 
-  /** May be empty; otherwise it has the data of one step. */
+  /** It is empty, or has the data of one step. */
   authorisationStart: object({
     psuData: {
       ...object({

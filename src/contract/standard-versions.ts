@@ -3,7 +3,7 @@
  * versions differ.
  */
 
-import type { Effect, Level, Rule } from './deviation.ts';
+import type { Deviation, Effect, Level, Rule } from './deviation.ts';
 
 export type StandardVersion = (typeof standardVersions)[number];
 
@@ -15,24 +15,20 @@ export interface Schema {
   readonly [keyword: string]: unknown;
 }
 
-/** How a field that a contract does not have is reported, if a message has it. */
-export interface Absence {
-  readonly rule: Rule;
-  readonly level: Level;
-  readonly effect: Effect;
-}
+/** What a message is reported with that has a field which its version of the standard lacks. */
+export type Absence = Omit<Deviation, 'path'>;
 
 /** A field that 1.3.11 adds. */
 export const since11 = (schema: Schema, absent: Absence): Schema => ({
   byVersion: { '1.3.6': { absent }, '1.3.11': schema },
 });
 
-/** A field that 1.3.11 bounds in another way. */
+/** A field that has another schema in each version. */
 export const byVersion = (of6: Schema, of11: Schema): Schema => ({
   byVersion: { '1.3.6': of6, '1.3.11': of11 },
 });
 
-/** A field that no version has in this place. */
+/** A field that neither version has in this place. */
 export const absent = (rule: Rule, level: Level, effect: Effect): Schema => ({
   absent: { rule, level, effect },
 });
@@ -43,8 +39,8 @@ export const requiredSince11 = (required6: readonly string[], added: readonly st
 });
 
 /**
- * The version of the contract for an environment's `standardVersion`: the newest known one that is not newer, or else the oldest
- * known one.
+ * The version of the contract for an environment's `standardVersion`: the newest known version up to it; if there is none, the
+ * oldest known version.
  */
 export function nearestVersion(label: string): StandardVersion {
   const wanted = numbersOf(label);
@@ -61,7 +57,7 @@ function compare(one: readonly number[], other: readonly number[]): number {
   return 0;
 }
 
-/** The schema of one version: each `byVersion` in it is replaced with what it has for the version. */
+/** The schema of one version: replaces each `byVersion` in it with the variant of the version. */
 export function ofVersion(version: StandardVersion, { byVersion: variants, ...schema }: Schema): Schema {
   const chosen = isSchema(variants) ? variants[version] : undefined;
   const own = Object.entries(schema).map(([keyword, value]) => [keyword, resolveIn(version, value)]);
