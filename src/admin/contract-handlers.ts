@@ -1,4 +1,4 @@
-/** The handlers for the report of the contract guard, and for the comparison of two environments. */
+/** Handlers of the admin API for the report of the contract guard and the comparison of two environments. */
 
 import type { GuardedEnvironment, GuardedEnvironments } from '../contract-guard/guarded-environments.ts';
 import type { ContractReport, ReportedDeviation, ReportReader } from '../contract-guard/read-report.ts';

@@ -1,4 +1,4 @@
-/** `penstock contract report`: lists deviations from the standard. `penstock contract compare`: what would change in another environment. */
+/** `penstock contract report` lists deviations from the standard; `penstock contract compare` lists the differences between two environments. */
 
 import { z } from 'zod';
 import { type AdminClient, pathWithQuery } from './admin-client.ts';
@@ -7,18 +7,23 @@ import type { Options } from './command.ts';
 import { type CommandOutput, success } from './command-output.ts';
 import { exitCodes } from './exit-codes.ts';
 
-const skipped = z.array(z.object({ reason: z.string(), count: z.number() }));
-const clients = z.array(z.object({ client: z.string(), count: z.number() }));
-const checked = z.object({
+const skippedShape = z.array(z.object({ reason: z.string(), count: z.number() }));
+const clientsShape = z.array(z.object({ client: z.string(), count: z.number() }));
+const checkedShape = z.object({
   mode: z.string(),
   checked: z.number(),
   checkedSince: z.string().nullable(),
-  skipped,
+  skipped: skippedShape,
 });
 
 const reportBody = z.object({
   environments: z.array(
-    z.object({ name: z.string(), standardVersion: z.string(), requests: checked, responses: checked }),
+    z.object({
+      name: z.string(),
+      standardVersion: z.string(),
+      requests: checkedShape,
+      responses: checkedShape,
+    }),
   ),
   deviations: z.array(
     z.object({
@@ -33,7 +38,7 @@ const reportBody = z.object({
       count: z.number(),
       lastSeen: z.string(),
       xRequestId: z.string(),
-      clients,
+      clients: clientsShape,
       changedAt: z.string().nullable(),
     }),
   ),
@@ -41,7 +46,7 @@ const reportBody = z.object({
 });
 type Report = z.output<typeof reportBody>;
 
-/** Two lines for each environment, and four for each deviation, the worst first. Lines have at most 80 columns where names allow it. */
+/** Lists the environments, then the deviations, the worst first. Lines have at most 80 columns, except with long names. */
 export async function showReport(
   call: AdminClient,
   { environment, direction, level, days }: Options,
@@ -67,19 +72,19 @@ const environmentLines = ({ name, standardVersion, requests, responses }: Report
   ...checkedLines('answers', responses),
 ];
 
-/** Which messages were checked, and that others were not: a report without deviations says nothing about them. */
+/** How many messages were checked, and how many were not: the report says nothing about the latter. */
 function checkedLines(
   what: string,
-  { mode, checked: count, checkedSince, skipped: left }: z.output<typeof checked>,
+  { mode, checked, checkedSince, skipped }: z.output<typeof checkedShape>,
 ): readonly string[] {
-  const done = checkedSince === null ? 'none checked' : `${count} checked since ${shortTime(checkedSince)}`;
+  const done = checkedSince === null ? 'none checked' : `${checked} checked since ${shortTime(checkedSince)}`;
   return [
     `  ${what.padEnd(9)} ${mode === 'off' ? 'off' : `${mode}: ${done}`}`,
-    ...left.map((reason) => `${''.padEnd(12)}${describeSkipped(reason)}`),
+    ...skipped.map((reason) => `${''.padEnd(12)}${describeSkipped(reason)}`),
   ];
 }
 
-const describeSkipped = ({ reason, count }: z.output<typeof skipped>[number]) =>
+const describeSkipped = ({ reason, count }: z.output<typeof skippedShape>[number]) =>
   `${count} not checked (${reason})`;
 
 function deviationLines(row: Report['deviations'][number]): readonly string[] {
@@ -96,22 +101,22 @@ function deviationLines(row: Report['deviations'][number]): readonly string[] {
 
 interface Evidence {
   readonly count: number;
-  readonly clients: z.output<typeof clients>;
+  readonly clients: z.output<typeof clientsShape>;
   readonly lastSeen: string;
   readonly xRequestId: string;
 }
 
-const evidenceLines = ({ count, clients: by, lastSeen, xRequestId }: Evidence) => [
-  `  ${count} ${count === 1 ? 'time' : 'times'} by ${describeClients(by)}`,
+const evidenceLines = ({ count, clients, lastSeen, xRequestId }: Evidence) => [
+  `  ${count} ${count === 1 ? 'time' : 'times'} by ${describeClients(clients)}`,
   `  last ${shortTime(lastSeen)}  X-Request-ID ${xRequestId}`,
 ];
 
-/** How many clients a line names; `--json` has all. */
+/** How many clients a line names; `--json` names all. */
 const maxClients = 3;
 
-function describeClients(by: Evidence['clients']): string {
-  const named = by.slice(0, maxClients).map((one) => `${one.client} (${one.count})`);
-  const rest = by.length - named.length;
+function describeClients(clients: Evidence['clients']): string {
+  const named = clients.slice(0, maxClients).map((one) => `${one.client} (${one.count})`);
+  const rest = clients.length - named.length;
   return [...named, ...(rest > 0 ? [`${rest} more`] : [])].join(', ');
 }
 
@@ -124,7 +129,7 @@ export const comparisonBody = z.object({
   requests: z.number(),
   since: z.string(),
   judgedSince: z.string().nullable(),
-  skipped,
+  skipped: skippedShape,
   complete: z.boolean(),
   differences: z.array(
     z.object({
@@ -134,7 +139,7 @@ export const comparisonBody = z.object({
       level: z.string(),
       effect: z.string(),
       count: z.number(),
-      clients,
+      clients: clientsShape,
       lastSeen: z.string(),
       xRequestId: z.string(),
       inBoth: z.boolean(),
@@ -147,7 +152,7 @@ interface CompareOptions extends Pick<Options, 'days' | 'strict'> {
   readonly between: readonly [from: string, to: string];
 }
 
-/** What the other environment would do, and what is not known. With `strict`, exits with 1 unless a switch needs no acknowledgement. */
+/** Lists what the other environment would do. With `strict`, exits with 1 if a switch must acknowledge a difference, or nothing is known. */
 export async function compare(
   call: AdminClient,
   { between: [from, to], days, strict = false }: CompareOptions,
@@ -163,9 +168,9 @@ type Comparison = z.output<typeof comparisonBody>;
 
 const mustAcknowledge = ({ differences }: Comparison) => differences.some((row) => row.mustAcknowledge);
 
-/** Missing data must not read as compatible. */
+/** States what was not judged, so that nobody takes it for compatible. */
 export function comparisonLines(comparison: Comparison): readonly string[] {
-  const { from, to, requests, since, judgedSince, skipped: left, complete, differences } = comparison;
+  const { from, to, requests, since, judgedSince, skipped, complete, differences } = comparison;
   if (judgedSince === null)
     return [`No request in ${from} was judged by the contract of ${to}: nothing is known.`];
   const were = requests === 1 ? 'request in' : 'requests in';
@@ -175,12 +180,12 @@ export function comparisonLines(comparison: Comparison): readonly string[] {
   return [
     `${requests} ${were} ${from} judged by the contract of ${to}`,
     ...(judgedSince > since ? [`  not judged before ${shortTime(judgedSince)}`] : []),
-    ...left.map((reason) => `  ${describeSkipped(reason)}`),
+    ...skipped.map((reason) => `  ${describeSkipped(reason)}`),
     ...(differences.length === 0 ? [none] : differences.flatMap((row) => differenceLines(row, from))),
   ];
 }
 
-/** How to switch nevertheless; nothing if no difference must be acknowledged. */
+/** How to acknowledge the differences; no line if that is not necessary. */
 export const acknowledgeLines = (comparison: Comparison): readonly string[] =>
   mustAcknowledge(comparison)
     ? [`A switch to ${comparison.to} must acknowledge those with !: --acknowledge-differences`]

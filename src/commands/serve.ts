@@ -27,7 +27,7 @@ const finalFlushMs = 1_000;
  * @throws CommandError if the configuration is invalid
  */
 export async function serve(file: string | undefined): Promise<void> {
-  keepRequestsYoung();
+  disablePretenuring();
   const load = () => loadConfigAndFiles(configSource(file));
   const { config, derived, isWritten } = validConfig(load());
   const output = standardOutput();
@@ -78,10 +78,10 @@ export async function serve(file: string | undefined): Promise<void> {
 }
 
 /**
- * V8 allocates objects in its old generation if many from the same line of code have survived, as after a moment in which requests
- * had to wait. There they keep their whole requests from being collected while these are young (ADR 112).
+ * After requests had to wait, V8 allocates some of their objects in the old generation. From then on, such an object keeps its whole
+ * request alive during collections of the young generation (ADR 112).
  */
-const keepRequestsYoung = () => setFlagsFromString('--no-allocation-site-pretenuring');
+const disablePretenuring = () => setFlagsFromString('--no-allocation-site-pretenuring');
 
 async function start(config: Config, log: Log, origin: GatewayOrigin) {
   const gateway = assembleGateway(config, log, createCredentialsReader(showToken), undefined, origin);

@@ -1,4 +1,4 @@
-/** Reads the profile of a bank: its own additions to the standard, and its restrictions. */
+/** Reads the file of a bank's profile, and names the line of each mistake. */
 
 import { type Profile, type ProfileError, parseProfile } from '../contract/profile.ts';
 import { formatPath } from './config-errors.ts';
@@ -6,9 +6,9 @@ import { closestName } from './did-you-mean.ts';
 import { readYaml } from './yaml-text.ts';
 
 /**
- * The profile in a YAML file, or what is wrong with the file.
+ * Parses a YAML file.
  *
- * @param file its name, for the errors: one text each, `FILE:LINE path: what to change`
+ * @param file its name, for the errors, such as `FILE:LINE path: what to change`
  */
 export function readProfile(
   content: Buffer,

@@ -6,11 +6,11 @@ import {
   date,
   dateAndTime,
   flag,
-  noRhythm,
+  noSchedule,
   object,
   ref,
   requiredText,
-  rhythm,
+  schedule,
   text,
   transfer,
 } from './field-schemas.ts';
@@ -153,7 +153,7 @@ export const answerDefinitions = {
       debtorAccount: ref('account'),
       requestedExecutionDate: since11(date, notReturned),
       requestedExecutionTime: dateAndTime,
-      ...noRhythm,
+      ...noSchedule,
       ...state,
     },
     initiated,
@@ -164,13 +164,13 @@ export const answerDefinitions = {
       debtorAccount: ref('account'),
       requestedExecutionDate: date,
       requestedExecutionTime: dateAndTime,
-      ...rhythm,
+      ...schedule,
       ...state,
     },
     [...initiated, 'startDate', 'frequency'],
   ),
   /** The JSON part of a periodic payment whose other part is pain.001. */
-  shownStandingOrder: object(rhythm, ['startDate', 'frequency']),
+  shownStandingOrder: object(schedule, ['startDate', 'frequency']),
   cancellationStarted: object(
     {
       transactionStatus,

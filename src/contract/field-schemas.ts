@@ -58,7 +58,7 @@ const leadingZero = {
 } as const;
 
 /** The fields of a standing order's schedule: only `periodic-payments` has them. */
-export const rhythm: Schema = {
+export const schedule: Schema = {
   startDate: date,
   endDate: date,
   executionRule: { type: 'string', enum: ['following', 'preceding'] },
@@ -83,8 +83,8 @@ export const rhythm: Schema = {
 };
 
 /** The same fields in a body of another service: the bank ignores the schedule, and makes one payment at once. */
-export const noRhythm: Schema = Object.fromEntries(
-  Object.keys(rhythm).map((name) => [name, absent('not-in-service', 'harmful', 'executed-at-once')]),
+export const noSchedule: Schema = Object.fromEntries(
+  Object.keys(schedule).map((name) => [name, absent('not-in-service', 'harmful', 'executed-at-once')]),
 );
 
 /** The fields of a credit transfer in JSON, in every service. */

@@ -10,9 +10,9 @@ import { checkDigest } from './digest.ts';
 import { accountIdentifications } from './field-schemas.ts';
 import {
   checkAccount,
+  checkEndDate,
   checkMonths,
   checkNotPast,
-  checkRhythm,
   checkTransfer,
   fieldOf,
 } from './payment-rules.ts';
@@ -170,10 +170,10 @@ function inspectJson(
     case 'periodicPayment':
       checkAccount(fieldOf(value, 'debtorAccount'), `${root}/debtorAccount`, list);
       checkTransfer(value, root, list);
-      if (definition === 'periodicPayment') checkRhythm(value, root, list);
+      if (definition === 'periodicPayment') checkEndDate(value, root, list);
       break;
     case 'standingOrder':
-      checkRhythm(value, root, list);
+      checkEndDate(value, root, list);
       break;
     case 'authorisationStart':
       if (countSteps(value) > 1) list.add('notable', 'several-bodies', root, 'may-be-refused');

@@ -62,7 +62,7 @@ export function checkCurrency(currency: unknown, path: string, list: DeviationLi
 }
 
 /** A standing order must not end before it starts. */
-export function checkRhythm(order: unknown, root: string, list: DeviationList): void {
+export function checkEndDate(order: unknown, root: string, list: DeviationList): void {
   const start = fieldOf(order, 'startDate');
   const end = fieldOf(order, 'endDate');
   if (typeof start !== 'string' || typeof end !== 'string' || !isDate(start) || !isDate(end)) return;

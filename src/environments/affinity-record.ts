@@ -22,7 +22,7 @@ export interface PaymentAffinity {
   readonly environment: string;
   readonly tenant: string;
   /**
-   * Service and product of the initiation, such as `payments/sepa-credit-transfers`. `undefined` if that is not recorded, or if
+   * Service and product of the initiation, such as `payments/sepa-credit-transfers`. `undefined` if they were not recorded, or if
    * payments of several products have this id.
    */
   readonly initiatedAs?: string | undefined;
@@ -38,7 +38,7 @@ export interface AffinityRecord {
 }
 
 /**
- * Adds an affinity to a record. The initiation of a known one stays known only if both name the same.
+ * Adds an affinity to a record. If the record has the affinity with another `initiatedAs`, that becomes `undefined`.
  *
  * @returns the same object if nothing changes; the same `affinities` if none of them does
  */

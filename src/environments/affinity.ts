@@ -32,8 +32,8 @@ export interface AffinityStore {
    */
   environmentsOf(paymentId: string, ...tenantIds: readonly string[]): FoundAffinities;
   /**
-   * What this instance knows without asking: what it last recorded or read, which may be incomplete. Only a hint, never a reason to
-   * send anything. Never throws.
+   * The affinities that this instance last recorded or read, without a command to the state. They may be incomplete: a hint, never a
+   * reason to send a request. Never throws.
    */
   lastSeen(paymentId: string): readonly PaymentAffinity[];
   /**
@@ -232,7 +232,7 @@ export function createAffinityStore(
     try {
       return parseOnce(key, raw).affinities;
     } catch {
-      return []; // a stage that needs the record reports it
+      return []; // stages that need the record report that it is unreadable
     }
   }
 

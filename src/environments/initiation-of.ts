@@ -1,4 +1,4 @@
-/** How the payment of a request was initiated, for the rule that a request names the same service and product. */
+/** Finds the initiation of a request's payment, for the rule that all requests name the same service and product. */
 
 import { identitiesOf } from '../request/identities.ts';
 import type { PisRequest } from '../request/messages.ts';
@@ -10,10 +10,10 @@ export interface Initiation {
 }
 
 /**
- * Asks nothing of the shared state: stage 4 has just read the record of the payment, unless there is only one environment and one
- * tenant. Then only payments that this instance has recorded are known.
+ * Sends no command to the state: stage 4 has just read the record of the payment. With only one environment and one tenant, it reads
+ * none, and only payments that this instance has recorded are known.
  *
- * @returns `undefined` for a new payment, and if it is not known, or not certain, with what the payment was initiated
+ * @returns `undefined` for a new payment, and if service and product of the initiation are unknown or ambiguous
  */
 export type InitiationOf = (request: PisRequest) => Initiation | undefined;
 
@@ -24,7 +24,7 @@ export function createInitiationOf(affinity: Pick<AffinityStore, 'lastSeen'>): I
     const { tenantIdsOf, environmentWith } = identitiesOf(request);
     const tenantIds = tenantIdsOf(client.tenant);
     let found: string | undefined;
-    // Several, if banks or tenants were merged.
+    // There can be several matches if banks or tenants were merged.
     for (const { environment: id, tenant, initiatedAs } of affinity.lastSeen(operation.paymentId)) {
       if (environmentWith(id) !== environment.name || !tenantIds.includes(tenant)) continue;
       if (initiatedAs === undefined || (found !== undefined && found !== initiatedAs)) return undefined;
@@ -34,7 +34,7 @@ export function createInitiationOf(affinity: Pick<AffinityStore, 'lastSeen'>): I
   };
 }
 
-/** As in the record of a payment: segments of paths contain no slash. */
+/** The form in payment records. A segment of a path contains no slash. */
 export const serializeInitiation = ({ paymentService, paymentProduct }: Initiation): string =>
   `${paymentService}/${paymentProduct}`;
 

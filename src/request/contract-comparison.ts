@@ -1,4 +1,4 @@
-/** What another environment would do with the requests of this one: found by the contract guard, and asked for by a switch. */
+/** The result of comparing two environments: the contract guard computes it, and a switch requires it. */
 
 export interface ContractComparison {
   readonly from: string;
@@ -7,19 +7,19 @@ export interface ContractComparison {
   readonly requests: number;
   /** The requested period: milliseconds since 1970. */
   readonly sinceMs: number;
-  /** Requests before were not checked against this contract; `undefined` if none was. */
+  /** When the first request was checked against this contract; `undefined` if none was. */
   readonly judgedSinceMs: number | undefined;
   /** Requests that were not checked, by reason. */
   readonly skipped: readonly { readonly reason: string; readonly count: number }[];
   /** Whether all requests of the period were checked. */
   readonly isComplete: boolean;
-  /** What requests use that the other environment refuses, ignores, bounds or executes in another way; the worst first. */
+  /** Deviations of the requests from the contract of the other environment; the worst first. */
   readonly differences: readonly ContractDifference[];
 }
 
 export interface ContractDifference {
   readonly operation: string;
-  /** In the schema. */
+  /** The path in the schema. */
   readonly path: string;
   readonly rule: string;
   readonly level: string;
@@ -33,8 +33,8 @@ export interface ContractDifference {
   /** `X-Request-ID` of the last request. */
   readonly requestId: string;
   /**
-   * Whether the contract of this environment refuses the requests as well. Of deviations that are not harmful: whether it has the same
-   * one.
+   * Whether the contract of the first environment refuses the requests as well. For deviations that are not harmful: whether that
+   * contract has the same deviation.
    */
   readonly isInBoth: boolean;
   /** Whether a switch must acknowledge it. */

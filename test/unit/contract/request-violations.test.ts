@@ -453,7 +453,11 @@ const inSinglePayments: readonly Row[] = [
     request.single(single({ startDate: '2027-03-01' })),
     'not-in-service body/startDate',
   ],
-  ['a rhythm, although it is a single payment', request.single(periodic()), 'not-in-service body/frequency'],
+  [
+    'a schedule, although it is a single payment',
+    request.single(periodic()),
+    'not-in-service body/frequency',
+  ],
   [
     'a time of execution',
     request.single(single({ requestedExecutionTime: '2027-03-01T10:00:00Z' })),
@@ -553,7 +557,7 @@ const inBulks: readonly Row[] = [
     request.bulk(bulk({}, { requestedExecutionDate: '2027-08-01' })),
     'not-in-service body/payments/#/requestedExecutionDate',
   ],
-  ['a rhythm', request.bulk(bulk({ frequency: 'Monthly' })), 'not-in-service body/frequency'],
+  ['a frequency', request.bulk(bulk({ frequency: 'Monthly' })), 'not-in-service body/frequency'],
   [
     'wrong check digits of the debtor',
     request.bulk(bulk({ debtorAccount: { iban: 'DE41100100103307118608' } })),
@@ -570,9 +574,13 @@ const inBulks: readonly Row[] = [
 
 const inStandingOrders: readonly Row[] = [
   ['no beginning', request.periodic(periodic({ startDate: undefined })), 'required body/startDate'],
-  ['no rhythm', request.periodic(periodic({ frequency: undefined })), 'required body/frequency'],
-  ['an unknown rhythm', request.periodic(periodic({ frequency: 'Hourly' })), 'enum body/frequency'],
-  ['a rhythm in small letters', request.periodic(periodic({ frequency: 'monthly' })), 'enum body/frequency'],
+  ['no frequency', request.periodic(periodic({ frequency: undefined })), 'required body/frequency'],
+  ['an unknown frequency', request.periodic(periodic({ frequency: 'Hourly' })), 'enum body/frequency'],
+  [
+    'a frequency in small letters',
+    request.periodic(periodic({ frequency: 'monthly' })),
+    'enum body/frequency',
+  ],
   ['an unknown rule', request.periodic(periodic({ executionRule: 'next' })), 'enum body/executionRule'],
   ['day 32', request.periodic(periodic({ dayOfExecution: '32' })), 'pattern body/dayOfExecution'],
   ['day 0', request.periodic(periodic({ dayOfExecution: '0' })), 'pattern body/dayOfExecution'],
@@ -598,7 +606,7 @@ const inStandingOrders: readonly Row[] = [
   ['no creditor', request.periodic(periodic({ creditorAccount: {} })), 'identification body/creditorAccount'],
 ];
 
-/** 1.3.6 does not have the field, and 1.3.11 has it for one rhythm only: see version-differences.test.ts. */
+/** 1.3.6 does not have the field, and 1.3.11 has it for one frequency only: see version-differences.test.ts. */
 function monthsOf6And11(): string {
   return '* body/monthsOfExecution';
 }
@@ -712,7 +720,7 @@ const inParts: readonly Row[] = [
     'required parts/json_standingorderType/startDate',
   ],
   [
-    'an unknown rhythm',
+    'an unknown frequency',
     request.multipart(multipart(partsOf(standingOrder({ frequency: 'Never' })))),
     'enum parts/json_standingorderType/frequency',
   ],

@@ -161,7 +161,7 @@ const wrongIn11: readonly (readonly [name: string, judged: JudgedRequest, in11: 
     'harmful months-and-frequency body/monthsOfExecution refused',
   ],
   [
-    'months with another rhythm',
+    'months with another frequency',
     request.periodic(periodic({ monthsOfExecution: ['1'] })),
     'harmful months-and-frequency body/monthsOfExecution refused',
   ],
