@@ -98,6 +98,6 @@ export function createPollPipeline(dependencies: PipelineDependencies): Handler<
     .use(chooseEnvironment({ ...dependencies, prefetchStatus: statusCache.prefetch }))
     .use(cacheStatus(statusCache))
     .use(rewriteUrls(publicUrl, segment))
-    .use(reportContract(dependencies, 'answers'))
+    .use(reportContract(dependencies, 'responses'))
     .endWith(callUpstream(dependencies.upstreamFor));
 }

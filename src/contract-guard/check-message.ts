@@ -1,4 +1,4 @@
-/** Checks one message against several contracts. Runs in this thread for small messages, and in the worker thread for large ones. */
+/** Checks one message against several contracts. Runs in the main thread for small messages, and in the worker thread for large ones. */
 
 import type { Contract } from '../contract/contract.ts';
 import type { Deviation } from '../contract/deviation.ts';

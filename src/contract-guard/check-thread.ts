@@ -5,7 +5,7 @@ import { type Contract, prepareContract } from '../contract/contract.ts';
 import { checkMessage } from './check-message.ts';
 import type { ThreadReply, ThreadRequest } from './check-worker.ts';
 
-/** Compiled contracts, by hash. Reloads with other profiles must not add to them without end. */
+/** Compiled contracts, by hash. Limited, because each reload with another profile adds one. */
 const contracts = new Map<string, Contract>();
 const maxContracts = 16;
 

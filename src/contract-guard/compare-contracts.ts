@@ -1,6 +1,6 @@
 /**
- * What would another environment do with the requests of this one? Every request is also checked against the contracts of the other
- * environments, so the report has the answer, for the time in which it was checked. Missing data never reads as compatible.
+ * Compares two environments by the report: requests are also checked against the contracts of the other environments. Requests that
+ * were not checked never count as compatible.
  */
 
 import type { ContractComparison } from '../request/contract-comparison.ts';
@@ -8,8 +8,8 @@ import type { GuardedEnvironment, GuardedEnvironments } from './guarded-environm
 import type { ContractReport, ReportedDeviation, ReportedMessages, ReportReader } from './read-report.ts';
 import { dayMs } from './report-days.ts';
 
-/** Effects that an operator must know before payments go to another environment. */
-const severe: ReadonlySet<string> = new Set([
+/** Effects that an operator must acknowledge before a switch. */
+const effectsToAcknowledge: ReadonlySet<string> = new Set([
   'refused',
   'executed-at-once',
   'executed-differently',
@@ -28,7 +28,7 @@ export function compareContracts(
   if (!from || !to) return undefined;
   const requests = report.messages.filter((row) => isChecked(row, from, to));
   const found = report.deviations.filter((row) => isChecked(row, from, to) && row.level !== 'usual');
-  const isInBoth = inBothOf(report, from);
+  const isInBoth = createIsInBoth(report, from);
   const judgedSinceMs = requests.length > 0 ? Math.min(...requests.map(({ firstMs }) => firstMs)) : undefined;
   const skipped = report.skipped
     .filter(({ environment, direction }) => environment === from.name && direction === 'request')
@@ -45,27 +45,31 @@ export function compareContracts(
       judgedSinceMs !== undefined &&
       judgedSinceMs <= report.fromMs &&
       skipped.length === 0,
-    differences: mergeOwn(found.map((row) => ({ ...row, isInBoth: isInBoth(row) })))
+    differences: mergeRows(found.map((row) => ({ ...row, isInBoth: isInBoth(row) })))
       .map((row) => ({
         ...row,
-        mustAcknowledge: row.level === 'harmful' && severe.has(row.effect) && !isNoDifference(row),
+        mustAcknowledge:
+          row.level === 'harmful' && effectsToAcknowledge.has(row.effect) && !isNoDifference(row),
       }))
       .toSorted((one, other) => Number(other.mustAcknowledge) - Number(one.mustAcknowledge)),
   };
 }
 
 /**
- * A request that both environments refuse has never worked, and a switch changes nothing for it. What cannot be judged may be
- * another thing in each environment.
+ * A request that both environments refuse has never worked, so a switch changes nothing for it. The environments may still treat a
+ * request differently that could not be judged.
  */
 const isNoDifference = ({ isInBoth, effect }: ComparedDeviation) => isInBoth && effect !== 'not-judged';
 
 /**
- * Whether deviations are the same in the environment that the requests were sent to. Harmful ones are compared for each request when
- * it is checked: that the other contract has the same rule says nothing about the same request. The mark names the own contract, so
- * that it does not count after that has changed.
+ * Whether the environment that received the requests has the same deviation. For harmful deviations, that is decided for each request
+ * when it is checked (`alsoRefusedBy`): counters with the same rule may be about different requests. The hash shows whether the
+ * environment still has the contract that refused them.
  */
-function inBothOf(report: ContractReport, from: GuardedEnvironment): (row: ReportedDeviation) => boolean {
+function createIsInBoth(
+  report: ContractReport,
+  from: GuardedEnvironment,
+): (row: ReportedDeviation) => boolean {
   const own = new Set(report.deviations.filter((row) => isChecked(row, from, from)).map(keyOf));
   return (row) => {
     if (row.hash === from.own.hash || row.alsoRefusedBy === from.own.hash) return true;
@@ -77,7 +81,7 @@ interface ComparedDeviation extends ReportedDeviation {
   readonly isInBoth: boolean;
 }
 
-/** If both environments have the same contract, the requests were checked once. */
+/** Whether a row is about requests of `from`, checked against the contract of `against`. Equal contracts have the same rows. */
 const isChecked = (
   { environment, direction, hash }: Pick<ReportedMessages, 'environment' | 'direction' | 'hash'>,
   from: GuardedEnvironment,
@@ -86,8 +90,8 @@ const isChecked = (
 
 const keyOf = ({ operation, path, rule }: ReportedDeviation) => `${operation} ${path} ${rule}`;
 
-/** A contract that became the environment's own by a reload has rows of both kinds. */
-function mergeOwn(rows: readonly ComparedDeviation[]): readonly ComparedDeviation[] {
+/** Merges rows that differ only in `isOwn` or `alsoRefusedBy`: a reload can change both. */
+function mergeRows(rows: readonly ComparedDeviation[]): readonly ComparedDeviation[] {
   const merged = new Map<string, ComparedDeviation>();
   for (const row of rows) {
     const key = `${keyOf(row)} ${row.level} ${row.effect} ${row.isInBoth}`;
@@ -109,7 +113,7 @@ function mergeOwn(rows: readonly ComparedDeviation[]): readonly ComparedDeviatio
   return [...merged.values()];
 }
 
-/** How many days a switch looks back. */
+/** The period of the comparison before a switch. */
 const defaultDays = 7;
 
 /** Compares two environments of the configuration in effect by the report of the last days; today is one of them. */

@@ -15,7 +15,7 @@ export function createCheckReporter({
   timeline,
 }: Pick<Telemetry, 'metrics' | 'log'> & { readonly timeline: Pick<Timeline, 'record'> }): CheckReporter {
   return {
-    /** Only messages of an environment against its own contract: others have not been deviations yet. */
+    /** Without the checks against contracts of other environments, in which no request has failed yet. */
     count({ deviations, messages, skipped }) {
       for (const { environment, isOwn, operation, direction, level, count } of deviations)
         if (isOwn)

@@ -24,12 +24,12 @@ export interface ContractGuard extends Pick<CheckQueue, 'addRequest' | 'addRespo
    * @returns the deviations; `undefined` if it cannot be checked in time
    */
   checkNow(request: RoutedRequest, environment: GuardedEnvironment): Deviations | Promise<Deviations>;
-  /** Counts answers that the sample leaves out. */
-  skipAnswer(environment: GuardedEnvironment): void;
+  /** Counts a response that the sample leaves out. */
+  skipResponse(environment: GuardedEnvironment): void;
   readonly report: ReportReader;
   /** Writes what was counted to the shared report. Never rejects. */
   flush(): Promise<unknown>;
-  /** Checks what waits, writes the last counts, and ends the thread. Never rejects. */
+  /** Checks queued messages, writes the last counts, and ends the thread. Never rejects. */
   close(): Promise<void>;
 }
 
@@ -40,7 +40,7 @@ interface ContractGuardDependencies {
   readonly keyValues: Pick<KeyValues, 'read' | 'writeIfAbsent' | 'write'>;
   readonly telemetry: Pick<Telemetry, 'metrics' | 'log'>;
   readonly timeline: Pick<Timeline, 'record'>;
-  /** How the payment of a request was initiated, as far as that is known. */
+  /** Service and product of the initiation of a request's payment, if they are known. */
   readonly initiationOf: (request: PisRequest) => JudgedRequest['initiatedAs'];
   /** The name of this instance; new after every start. */
   readonly instance: string;
@@ -55,7 +55,7 @@ interface ContractGuardDependencies {
 const maxInlineBytes = 64 * 1024;
 /** How long a request waits for its check. Milliseconds. */
 const maxWaitMs = 2_000;
-/** Answers with a content coding that are decoded at the same time. */
+/** How many responses with a content coding are decoded at the same time. */
 const maxDecoding = 8;
 
 export function createContractGuard({
@@ -97,9 +97,9 @@ export function createContractGuard({
       counts.skip(environment.name, response ? 'response' : 'request', 'failed');
     } else if (!response) {
       const message = requestMessage(environment, request, body, initiationOf(request));
-      void checkMessageOf(environment, request, message, judges, ownDeviations);
+      void checkAndCount(environment, request, message, judges, ownDeviations);
     } else if (!isEncoded(response)) {
-      void checkMessageOf(environment, request, responseMessage(request, response), judges);
+      void checkAndCount(environment, request, responseMessage(request, response), judges);
     } else if (decoding < maxDecoding) {
       void checkDecoded(environment, request, response, judges);
     } else {
@@ -117,29 +117,36 @@ export function createContractGuard({
     decoding += 1;
     const body = await decodeBody(response).catch(() => undefined);
     decoding -= 1;
-    // With an unknown coding or a damaged body, the contract reports that it cannot judge the answer.
+    // If the body cannot be decoded, the check reports `content-encoding` as not judged.
     const headers = response.headers.filter(([name]) => name.toLowerCase() !== 'content-encoding');
     const decoded = body ? { ...response, body, headers } : response;
-    await checkMessageOf(environment, request, responseMessage(request, decoded), judges);
+    await checkAndCount(environment, request, responseMessage(request, decoded), judges);
   }
 
-  /** Checks a message in this thread, or in the other one if it is large, and counts the result. Never rejects. */
-  function checkMessageOf(
+  /** Checks a message, in the worker thread if it is large, and counts the result. Never rejects. */
+  function checkAndCount(
     environment: GuardedEnvironment,
     request: PisRequest,
     message: CheckableMessage,
     judges: readonly PreparedJudge[],
-    own?: readonly Deviation[],
+    ownDeviations?: readonly Deviation[],
   ): Deviations | Promise<Deviations> {
     const { direction, content } = message;
     if (content.body.length > maxInlineBytes) {
       return worker.check(message, judges).then((results) => {
         if (!results) counts.skip(environment.name, direction, 'shed');
-        return results && countResults(environment, request, message, judges, results, own);
+        return results && countResults(environment, request, message, judges, results, ownDeviations);
       });
     }
     try {
-      return countResults(environment, request, message, judges, checkMessage(message, judges), own);
+      return countResults(
+        environment,
+        request,
+        message,
+        judges,
+        checkMessage(message, judges),
+        ownDeviations,
+      );
     } catch {
       // The text of the error may quote the message.
       counts.skip(environment.name, direction, 'failed');
@@ -148,8 +155,8 @@ export function createContractGuard({
   }
 
   /**
-   * @param own the deviations from the own contract, if that is not the first judge
-   * @returns those of the first judge
+   * @param ownDeviations from the contract of the environment, if that is not the first contract
+   * @returns the deviations from the first contract
    */
   function countResults(
     environment: GuardedEnvironment,
@@ -157,11 +164,11 @@ export function createContractGuard({
     { direction, content }: CheckableMessage,
     judges: readonly Judge[],
     results: readonly (readonly Deviation[])[],
-    own = results[0],
+    ownDeviations = results[0],
   ): Deviations {
     const atMs = 'receivedAtMs' in content ? content.receivedAtMs : Date.now();
     const checked = { operation: operation.name, client: client.name, requestId, atMs };
-    const isRefusedByOwn = isRefused(own);
+    const isRefusedByOwn = isRefused(ownDeviations);
     for (const [index, { kinds }] of judges.entries()) {
       const kind = kinds[direction];
       const deviations = results[index] ?? [];
@@ -178,7 +185,7 @@ export function createContractGuard({
     const judges: readonly Judge[] = [environment.own];
     if (isPrepared(judges)) {
       const message = requestMessage(environment, request, request.body, initiationOf(request));
-      const deviations = checkMessageOf(environment, request, message, judges);
+      const deviations = checkAndCount(environment, request, message, judges);
       return deviations instanceof Promise ? within(deviations, waitMsOf(request)) : deviations;
     }
     return within(
@@ -193,7 +200,7 @@ export function createContractGuard({
     start: queue.start,
     stop: queue.stop,
     checkNow,
-    skipAnswer: ({ name }) => counts.skip(name, 'response', 'sampled-out'),
+    skipResponse: ({ name }) => counts.skip(name, 'response', 'sampled-out'),
     report: createReportReader({ requestLog, flush: writer.flush, keepFor }),
     flush: writer.flush,
     async close() {

@@ -7,11 +7,11 @@ export type Direction = 'request' | 'response';
 
 /** Which messages were checked against which contract. */
 export interface CheckedKind {
-  /** That the messages belong to. */
+  /** The environment of the messages. */
   readonly environment: string;
-  /** Of the contract. */
+  /** The hash of the contract. */
   readonly hash: string;
-  /** Whether it is the contract of the environment. */
+  /** Whether the environment of the messages has this contract. */
   readonly isOwn: boolean;
   readonly direction: Direction;
 }
@@ -23,8 +23,8 @@ export interface CheckedMessage {
   /** When it was received: milliseconds since 1970. */
   readonly atMs: number;
   /**
-   * For the contract of another environment: the hash of the own contract, if both refuse the request. It has never worked, so it is
-   * no difference between the environments.
+   * For a check against the contract of another environment: the hash of the environment's own contract, if both refuse the request.
+   * Such a request has never worked, so it is no difference between the environments.
    */
   readonly alsoRefusedBy?: string | undefined;
 }
@@ -37,13 +37,13 @@ export interface CountedDeviation extends CheckedKind {
   readonly level: Level;
   readonly effect: Effect;
   readonly client: string;
-  /** As in the messages. */
+  /** As in `CheckedMessage`. */
   readonly alsoRefusedBy?: string | undefined;
   readonly count: number;
   /** Milliseconds since 1970. */
   readonly firstMs: number;
   readonly lastMs: number;
-  /** `X-Request-ID` of the last one. */
+  /** `X-Request-ID` of the last message. */
   readonly requestId: string;
 }
 
@@ -67,7 +67,7 @@ export interface SkippedMessages {
   readonly count: number;
 }
 
-/** What was counted since the last call. */
+/** Everything that was counted since the last call of `take`. */
 export interface CountedChecks {
   readonly deviations: readonly CountedDeviation[];
   readonly messages: readonly CountedMessages[];
@@ -81,7 +81,7 @@ export interface DeviationCounts {
   take(): CountedChecks | undefined;
 }
 
-/** Different deviations between two calls of `take`: each is a schema path, a rule and a client. */
+/** How many different deviations are counted between two calls of `take`, by schema path, rule, level, effect and client. */
 const maxDeviations = 5_000;
 
 interface DeviationCount {

@@ -1,4 +1,4 @@
-/** What the contract guard checks in each environment of one configuration, and the contracts that it checks against. */
+/** The environments of one configuration, with the checks of the contract guard and their contracts. */
 
 import { readFileSync } from 'node:fs';
 import { readProfile } from '../config/contract-profile.ts';
@@ -20,9 +20,9 @@ export interface GuardedEnvironment {
   readonly sample: number;
   /** Whether to check an answer. */
   readonly isSampled: SampleAnswers;
-  /** Its own contract. */
+  /** The contract of this environment. */
   readonly own: Judge;
-  /** The different contracts of the other environments, at most `maxOthers`: what would they do with a request? */
+  /** Contracts of other environments, at most `maxOthers`, without those that equal `own`. Requests are checked against them too. */
   readonly others: readonly Judge[];
   /** Compiles the contracts of all environments, in the background. Later calls return the same promise, which never rejects. */
   prepare(): Promise<void>;
@@ -40,7 +40,7 @@ export interface GuardedEnvironment {
 export interface Judge {
   readonly hash: string;
   readonly options: ContractOptions;
-  /** What its verdicts are counted as. */
+  /** How its checks are counted. */
   readonly kinds: Readonly<Record<Direction, CheckedKind>>;
   /** Set by `prepare`. */
   contract: Contract | undefined;
@@ -55,7 +55,7 @@ export interface GuardedEnvironments {
   prepareEnforced(): Promise<void>;
 }
 
-/** A request is also checked against the contracts of at most so many other environments. */
+/** A request is checked against the contracts of at most this many other environments. */
 const maxOthers = 4;
 
 /**
@@ -68,19 +68,19 @@ export function createGuardedEnvironments(
   hasWebhooks: (client: string) => boolean,
   onUnusable: (cause: unknown) => void,
 ): GuardedEnvironments {
-  const judged = environments.map((settings) => {
+  const withHashes = environments.map((settings) => {
     const options = contractOptions(settings);
-    return { settings, terms: { hash: contractHash(options), options } };
+    return { settings, contract: { hash: contractHash(options), options } };
   });
-  const different = new Map(judged.map(({ terms }) => [terms.hash, terms]));
+  const distinct = new Map(withHashes.map(({ contract }) => [contract.hash, contract]));
   let prepared: Promise<void> | undefined;
   let isUnusable = false;
-  const all = judged.map(({ settings, terms }): GuardedEnvironment => {
+  const all = withHashes.map(({ settings, contract }): GuardedEnvironment => {
     const { name } = settings;
     const { requests, responses, sample, requireHeaders } = settings.contract;
     const written = writtenHeadersOf(settings);
     const others =
-      requests === 'off' ? [] : [...different.values()].filter(({ hash }) => hash !== terms.hash);
+      requests === 'off' ? [] : [...distinct.values()].filter(({ hash }) => hash !== contract.hash);
     return {
       name,
       standardVersion: settings.standardVersion,
@@ -88,7 +88,7 @@ export function createGuardedEnvironments(
       responses,
       sample,
       isSampled: createSampleAnswers(sample),
-      own: createJudge(name, terms, true),
+      own: createJudge(name, contract, true),
       others: others.slice(0, maxOthers).map((other) => createJudge(name, other, false)),
       requiresHeaders: Object.values(requireHeaders).some((names) => names.length > 0),
       prepare,
@@ -150,7 +150,7 @@ const gatewayHeadersOf = ({ bankNotifications, signing }: EnvironmentSettings): 
   ...(signing ? (['signature'] as const) : nothing),
 ];
 
-/** What the gateway writes itself: the bank gets it in any case. In lower case. */
+/** Headers that the gateway writes itself, so that the bank always gets them. In lower case. */
 const writtenHeadersOf = ({ bankNotifications, signing }: EnvironmentSettings): ReadonlySet<string> =>
   new Set([
     ...(bankNotifications === 'receive'
@@ -180,13 +180,13 @@ function contractOptions(settings: EnvironmentSettings): ContractOptions {
   return {
     standardVersion,
     ...(contract.timeZone !== undefined && { timeZone: contract.timeZone }),
-    ...(contract.profile !== undefined && { profile: openProfile(contract.profile, name) }),
+    ...(contract.profile !== undefined && { profile: loadProfile(contract.profile, name) }),
     ...(gatewayHeaders.length > 0 && { gatewayHeaders }),
   };
 }
 
 /** @throws Error that names the setting */
-function openProfile(file: string, environment: string): Profile {
+function loadProfile(file: string, environment: string): Profile {
   const result = readProfile(readFileSync(file), file);
   if ('profile' in result) return result.profile;
   const setting = `environments.${environment}.contract.profile`;

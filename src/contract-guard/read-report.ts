@@ -1,4 +1,4 @@
-/** Reads the report of all instances: which deviations there were, what was checked, and what was not. */
+/** Reads the report of all instances: deviations, checked messages and skipped messages. */
 
 import { setImmediate } from 'node:timers/promises';
 import type { RequestLog } from '../state/ports.ts';
@@ -12,12 +12,13 @@ import {
   type StoredDay,
   type StoredDeviation,
   type StoredMessages,
+  type StoredSkipped,
   sliceOfDay,
 } from './report-days.ts';
 
 export interface ReportReader {
   /**
-   * Everything that is stored since a time.
+   * Reads everything that was stored since a time.
    *
    * @param fromMs milliseconds since 1970; the report has whole days
    * @throws GatewayError STATE_UNAVAILABLE
@@ -30,10 +31,10 @@ export interface ContractReport {
   readonly fromMs: number;
   readonly deviations: readonly ReportedDeviation[];
   readonly messages: readonly ReportedMessages[];
-  readonly skipped: readonly ReportedSkipped[];
+  readonly skipped: readonly StoredSkipped[];
 }
 
-/** One deviation, of all days and clients. */
+/** One deviation, summed over all days and clients. */
 export interface ReportedDeviation
   extends Omit<StoredDeviation, 'client' | 'valueName'>,
     Omit<RowDetails, 'requestId'> {
@@ -54,13 +55,6 @@ export interface ReportedMessages extends CheckedKind {
   /** When the first one was checked against this contract: milliseconds since 1970. */
   readonly firstMs: number;
   readonly clients: readonly ClientCount[];
-}
-
-interface ReportedSkipped {
-  readonly environment: string;
-  readonly direction: 'request' | 'response';
-  readonly reason: string;
-  readonly count: number;
 }
 
 interface ReportReaderDependencies {
@@ -121,7 +115,7 @@ interface Sum<Row> {
 function createSums() {
   const deviations = new Map<string, Sum<StoredDeviation>>();
   const messages = new Map<string, Sum<StoredMessages>>();
-  const skipped = new Map<string, ReportedSkipped>();
+  const skipped = new Map<string, StoredSkipped>();
 
   function addTo<Row extends StoredDeviation | StoredMessages>(
     sums: Map<string, Sum<Row>>,

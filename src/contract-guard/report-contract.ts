@@ -1,6 +1,6 @@
 /**
- * Queues messages for the contract guard: the request when it is on its way to the bank, and a sample of the answers. Changes and
- * delays nothing (ADR 110).
+ * Queues messages for the contract guard: each request after it was sent to the bank, and a sample of the responses. Changes and
+ * delays no message (ADR 110).
  */
 
 import type { RoutedRequest } from '../request/messages.ts';
@@ -10,23 +10,24 @@ import type { GuardedEnvironments } from './guarded-environments.ts';
 
 export interface ReportContractDependencies {
   readonly guarded: GuardedEnvironments;
-  readonly contractGuard: Pick<ContractGuard, 'addRequest' | 'addResponse' | 'skipAnswer'>;
+  readonly contractGuard: Pick<ContractGuard, 'addRequest' | 'addResponse' | 'skipResponse'>;
 }
 
-/** @param checked `answers`: only these, because no TPP has sent the request */
+/** @param checked `responses` for requests of the gateway itself */
 export function reportContract(
   { guarded, contractGuard }: ReportContractDependencies,
-  checked: 'messages' | 'answers' = 'messages',
+  checked: 'all' | 'responses' = 'all',
 ): Stage<RoutedRequest> {
   return (request, next) => {
     const environment = guarded.of(request.environment.name);
     if (!environment) return next(request);
     const response = next(request);
-    const isOfTpp = checked === 'messages' && request.tppHeaders !== undefined; // not a later read of one that waits
+    // `tppHeaders` is missing if the gateway repeats the read of a TPP that waits.
+    const isOfTpp = checked === 'all' && request.tppHeaders !== undefined;
     if (environment.requests === 'report' && isOfTpp) contractGuard.addRequest(environment, request);
     if (environment.responses === 'off') return response;
     if (!environment.isSampled(request.operation.name, request.arrivedAtMs)) {
-      contractGuard.skipAnswer(environment);
+      contractGuard.skipResponse(environment);
       return response;
     }
     return response.then((answer) => {

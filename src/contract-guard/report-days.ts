@@ -1,6 +1,6 @@
 /**
- * How the report is stored: in the request log, one slice for each day of UTC, beside the slices of the records (ADR 110). The
- * number of messages and deviations are counters, which all instances add to; times and the last X-Request-ID are values.
+ * The stored form of the report: slices of the request log, one for each day of UTC (ADR 110). The numbers of messages and deviations
+ * are counters, which all instances increment; times and the last X-Request-ID are values.
  */
 
 import { z } from 'zod';
@@ -12,17 +12,17 @@ export const dayMs = 86_400_000;
 /** The day of a time: days since 1970. */
 export const dayOf = (atMs: number): number => Math.floor(atMs / dayMs);
 
-/** The number of a day's slice. The slices of records are numbered by ten minutes: they reach this number in the year 20982. */
+/** The number of a day's slice. Slices of request records have the number of their ten minutes, which reaches this range in 20982. */
 export const sliceOfDay = (day: number): number => 1_000_000_000 + day;
 
-/** A slice for what does not belong to a day: how many answers were checked before a deviation is a change of the bank. */
+/** A slice for counters of no certain day: how many answers were checked, for the baseline of an operation. */
 export const baselineSlice = 2_000_000_000;
 
 /** A deviation on one day. */
 export type DeviationRow = Omit<CountedDeviation, 'firstMs' | 'lastMs' | 'requestId'>;
 export type MessageRow = Omit<CountedMessages, 'firstMs'>;
 
-/** What is known of a deviation, or of a kind of messages, on one day. */
+/** Details of a deviation, or of the messages of one scope, on one day. */
 export interface RowDetails {
   readonly firstMs: number;
   readonly lastMs: number;
@@ -61,9 +61,9 @@ export const counterName = {
 
 export const valueName = {
   deviation: (row: Omit<DeviationRow, 'client' | 'count'>) => nameOf('deviation', deviationNames(row)),
-  /** Of the alert for the deviation: a value of its own, which other instances do not replace. */
+  /** The time of the alert for a deviation. A separate value, because instances replace the other ones. */
   change: (row: Omit<DeviationRow, 'client' | 'count'>) => nameOf('change', deviationNames(row)),
-  /** Of all operations. */
+  /** For all operations together. */
   messages: (row: CheckedKind) => nameOf('messages', kindNames(row)),
 } as const;
 
@@ -98,7 +98,7 @@ export interface StoredMessages extends CheckedKind {
   readonly valueName: string;
 }
 
-interface StoredSkipped {
+export interface StoredSkipped {
   readonly environment: string;
   readonly direction: 'request' | 'response';
   readonly reason: string;
@@ -113,7 +113,7 @@ export interface StoredDay {
   readonly details: ReadonlyMap<string, RowDetails>;
 }
 
-/** Ignores what a later release has stored in another form. */
+/** Ignores entries that a later release has stored in another form. */
 export function decodeDay(
   counters: ReadonlyMap<string, number>,
   values: ReadonlyMap<string, Buffer>,
@@ -190,7 +190,7 @@ export function decodeDetails(value: Buffer): RowDetails | undefined {
   return parseStored(storedDetails, value.subarray(1).toString());
 }
 
-/** Of one deviation, or one kind of messages, on several days or instances. */
+/** Merges the details of several days or instances. */
 export function mergeDetails(one: RowDetails, other: RowDetails | undefined): RowDetails {
   if (!other) return one;
   const last = one.lastMs >= other.lastMs ? one : other;

@@ -1,11 +1,11 @@
-/** Which answers of an environment are checked: a sample, and in any case one of each operation every second. */
+/** Chooses the answers of an environment that are checked: a sample, and one answer of each operation every second. */
 
 import type { OperationName } from '../pis/operations.ts';
 
 /** @param atMs when the request was received: milliseconds of `performance.now()` */
 export type SampleAnswers = (operation: OperationName, atMs: number) => boolean;
 
-/** A sample alone would find a change of the bank late, where there are few requests. Milliseconds. */
+/** With few requests, a sample alone would find a change of the bank late. Milliseconds. */
 const maxGapMs = 1_000;
 
 /**
@@ -13,7 +13,7 @@ const maxGapMs = 1_000;
  * @param random as `Math.random`
  */
 export function createSampleAnswers(share: number, random: () => number = Math.random): SampleAnswers {
-  /** When an answer is checked in any case. */
+  /** From when on the next answer is checked, whatever the sample. */
   const dueAtMs = new Map<OperationName, number>();
   return (operation, atMs) => {
     const isDue = atMs >= (dueAtMs.get(operation) ?? 0);

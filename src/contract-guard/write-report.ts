@@ -1,6 +1,6 @@
 /**
- * Writes what this instance has counted to the report that all instances share, and finds new kinds of deviations in answers: the
- * bank has changed. While the state is unavailable, what was counted waits, within a limit.
+ * Writes the counts of this instance to the report of all instances, and finds new kinds of deviations in answers, which show that the
+ * bank has changed. While the state is unavailable, a limited number of writes waits.
  */
 
 import { createHash } from 'node:crypto';
@@ -20,7 +20,7 @@ import {
 } from './report-days.ts';
 
 export interface ReportWriter {
-  /** Writes what was counted. Never rejects. @returns whether everything is stored */
+  /** Writes everything that was counted. Never rejects. @returns whether everything is stored */
   flush(): Promise<boolean>;
 }
 
@@ -38,20 +38,20 @@ interface ReportWriterDependencies {
   readonly now?: () => number;
 }
 
-/** Counters and values in one write: it must not delay other commands of the state. */
+/** How many counters, and how many values, one write has: it must not delay other commands of the state. */
 const maxPerWrite = 250;
 /** While the state is unavailable. */
 const maxWaitingWrites = 100;
 /**
- * Answers of an operation after which a deviation that none of them has is a change of the bank. Those before show what the bank
- * has always done.
+ * How many answers of an operation are its baseline: what the bank has always done. A later deviation that none of them has is a
+ * change of the bank.
  */
 const baselineAnswers = 10;
 
 interface WaitingWrite {
   readonly day: number;
   readonly write: LogWrite;
-  /** What is counted in it. */
+  /** The deviations that it counts. */
   readonly deviations: readonly CountedDeviation[];
 }
 
@@ -75,8 +75,8 @@ export function createReportWriter({
   /** The values of the day, as this instance knows them. */
   let details = new Map<string, RowDetails>();
   let detailsDay = 0;
-  /** Kinds of deviations in answers, and operations with a baseline, that this instance has announced on this day. */
-  let announced = new Set<string>();
+  /** Keys of kinds of deviations and of baselines that this instance has found in the state, or written, on this day. */
+  let knownKeys = new Set<string>();
   /** Answers that were checked since the last flush, of operations that may not have a baseline. */
   let uncounted = new Map<string, number>();
   let nextNumber = 0;
@@ -90,7 +90,7 @@ export function createReportWriter({
         const { day, write } = first;
         const ttlMs = (day + 1) * dayMs + keepFor() - now();
         if (ttlMs > 0) await requestLog.append(sliceOfDay(day), { ...write, ttlMs });
-        await announceChanges(first); // if it fails, the next flush repeats the write, which has no effect, and this
+        await announceChanges(first); // if it fails, the next flush repeats both; a repeated write has no effect
         waiting.shift();
       }
       await recordBaselines();
@@ -100,7 +100,7 @@ export function createReportWriter({
     }
   }
 
-  /** The writes of what was counted. If the values cannot be read, it is written without those of other instances. */
+  /** Queues writes with the counts. If the values of other instances cannot be read, it replaces them. */
   async function prepareWrites({ deviations, messages, skipped }: CountedChecks): Promise<void> {
     const day = dayOf(now());
     const updates = [
@@ -109,12 +109,12 @@ export function createReportWriter({
     ];
     if (day !== detailsDay) {
       details = new Map();
-      announced = new Set();
+      knownKeys = new Set();
       detailsDay = day;
     }
     for (const row of messages.filter(isAnswer)) {
       const key = baselineKey(row);
-      if (!announced.has(key)) uncounted.set(key, (uncounted.get(key) ?? 0) + row.count);
+      if (!knownKeys.has(key)) uncounted.set(key, (uncounted.get(key) ?? 0) + row.count);
     }
     if (updates.some(({ name }) => !details.has(name))) await readDetails(day);
     const changed = new Map<string, RowDetails>();
@@ -134,23 +134,18 @@ export function createReportWriter({
     for (let part = 0; part < count; part++) {
       const range = [part * maxPerWrite, (part + 1) * maxPerWrite] as const;
       const partRows = rows.slice(...range);
-      addWrite(day, {
-        values: values.slice(...range),
-        counters: partRows.map(({ counter, by }) => ({ name: counter, by })),
-        deviations: partRows.flatMap(({ deviation }) => deviation ?? []),
-      });
+      const counters = partRows.map(({ counter, by }) => ({ name: counter, by }));
+      const counted = partRows.flatMap(({ deviation }) => deviation ?? []);
+      addWrite(day, { values: values.slice(...range), counters }, counted);
     }
   }
 
   function addWrite(
     day: number,
-    {
-      values,
-      counters,
-      deviations,
-    }: Pick<LogWrite, 'values' | 'counters'> & Omit<WaitingWrite, 'day' | 'write'>,
+    content: Pick<LogWrite, 'values' | 'counters'>,
+    deviations: readonly CountedDeviation[],
   ): void {
-    const write = { ...emptyWrite, writer: `${instance} contract`, number: nextNumber++, values, counters };
+    const write = { ...emptyWrite, writer: `${instance} contract`, number: nextNumber++, ...content };
     waiting.push({ day, write, deviations });
   }
 
@@ -163,28 +158,28 @@ export function createReportWriter({
   }
 
   /**
-   * Finds new kinds of deviations in answers. They are changes if this bank has a baseline for the operation; otherwise, they
-   * become a part of it.
+   * Finds new kinds of deviations in answers. They are changes of the bank if the operation has a baseline; otherwise they become a
+   * part of it.
    */
   async function announceChanges({ day, write, deviations }: WaitingWrite): Promise<void> {
     const finder = `${instance} ${write.number}`;
-    for (const deviation of deviations.filter(isOfBank)) {
+    for (const deviation of deviations.filter(canBeChange)) {
       const kind = kindKey(deviation);
-      if (announced.has(kind)) continue;
+      if (knownKeys.has(kind)) continue;
       const hasBaseline = (await keyValues.read(baselineKey(deviation))) !== undefined;
       const isAbsent = await keyValues.writeIfAbsent(kind, finder, keepFor());
-      // An earlier attempt may have failed after it took effect.
+      // An earlier flush of this write may have failed after it wrote the kind.
       const knownFinder = isAbsent ? finder : await keyValues.read(kind);
       if (knownFinder === finder) {
-        if (hasBaseline) raise(day, deviation);
+        if (hasBaseline) raiseAlert(day, deviation);
       } else {
-        await keyValues.write(kind, knownFinder ?? '', keepFor()); // seen again: it stays known for longer
+        await keyValues.write(kind, knownFinder ?? '', keepFor()); // renews its expiry
       }
-      announced.add(kind);
+      knownKeys.add(kind);
     }
   }
 
-  /** Counts the answers of all instances, clients and days. If the state fails, these are not counted: a baseline comes later. */
+  /** Counts answers for the baselines. If the state fails, these answers are lost, and the baseline is complete later. */
   async function recordBaselines(): Promise<void> {
     if (uncounted.size === 0) return;
     const counters = Array.from(uncounted, ([name, by]) => ({ name, by }));
@@ -194,19 +189,15 @@ export function createReportWriter({
     for (const [index, { name }] of counters.entries()) {
       if ((totals[index] ?? 0) < baselineAnswers) continue;
       await keyValues.write(name, '1', keepFor());
-      announced.add(name);
+      knownKeys.add(name);
     }
   }
 
-  function raise(day: number, deviation: CountedDeviation): void {
+  function raiseAlert(day: number, deviation: CountedDeviation): void {
     onChange(deviation);
     const { firstMs, lastMs, requestId } = deviation;
     const changed = { firstMs, lastMs, requestId, changedMs: now() };
-    addWrite(day, {
-      values: [detailsValue(valueName.change(deviation), changed)],
-      counters: [],
-      deviations: [],
-    });
+    addWrite(day, { values: [detailsValue(valueName.change(deviation), changed)], counters: [] }, []);
   }
 
   return {
@@ -225,10 +216,10 @@ const detailsValue = (name: string, details: RowDetails) =>
   ({ group: 'errors', name, value: encodeDetails(details) }) as const;
 
 /**
- * A deviation that every bank has is no change. Nor is the form of an error: errors are rare, so that the answers before show nothing
- * about it.
+ * Whether a new kind of this deviation is a change of the bank. Deviations that every bank has are none, nor is the form of an error:
+ * errors are rare, so that the baseline may contain none.
  */
-const isOfBank = (deviation: CountedDeviation) =>
+const canBeChange = (deviation: CountedDeviation) =>
   isAnswer(deviation) &&
   deviation.level !== 'usual' &&
   deviation.path !== 'error' &&

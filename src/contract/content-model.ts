@@ -250,7 +250,7 @@ export class StructureCheck {
   }
 }
 
-/** None of them is harmful, so that none that is can hide behind them. */
+/** How many deviations are reported if the model is not exact: none of them is harmful. */
 const maxInexactReports = 1_000;
 
 const isMixed = (textBefore: string) => textBefore !== '' && /[^ \t\r\n]/.test(textBefore);
