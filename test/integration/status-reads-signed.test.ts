@@ -61,7 +61,7 @@ async function start(t: TestContext, ownSigning: boolean) {
   return { bank, stub, receiver, gateway, hook, waitWith };
 }
 
-/** Who has signed each request: the TPP, the gateway, or nobody. */
+/** The signer of each request. */
 const signersOf = (requests: readonly StubRequest[]) =>
   requests.map((request) => {
     const certificate = request.header('tpp-signature-certificate');

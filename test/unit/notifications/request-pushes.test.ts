@@ -91,15 +91,15 @@ async function send(
   };
 }
 
-describe('what the bank is told about notifications', () => {
-  test('forward: the wishes of the TPP, and the TPP gets the answer of the bank', async () => {
+describe('the stage for the notifications of banks', () => {
+  test('forward: passes the fields of the TPP to the bank, and the answer of the bank to the TPP', async () => {
     const request = requestOf(initiation, uri, preferred);
     const { forwarded, support, content, recorded } = await send('forward', request);
     assert.deepEqual([forwarded, support, content], [[uri, preferred], 'true', 'status=SCA']);
     assert.deepEqual(recorded, []);
   });
 
-  test('off: nothing, and the TPP is answered false if it has asked', async () => {
+  test('off: removes the fields of the TPP, and answers false if it has asked for notifications', async () => {
     const asked = await send('off', requestOf(initiation, uri, preferred));
     assert.deepEqual([asked.forwarded, asked.support, asked.content], [[], 'false', undefined]);
     const other = await send('off', requestOf(initiation, preferred));
@@ -108,7 +108,7 @@ describe('what the bank is told about notifications', () => {
   });
 
   for (const [what, line] of writes)
-    test(`receive: where to notify the gateway, with ${what}, whether or not the TPP has asked`, async () => {
+    test(`receive: adds a URI of the gateway to ${what}, whether or not the TPP has asked for notifications`, async () => {
       const asked = await send('receive', requestOf(line, uri, preferred));
       assert.deepEqual([asked.forwarded, asked.support, asked.content], [ours, 'false', undefined]);
       const other = await send('receive', requestOf(line));
@@ -117,7 +117,7 @@ describe('what the bank is told about notifications', () => {
         assert.deepEqual(recorded, [['id', { tenantId: 'tenant', paymentKey: 'sandbox payment' }]]);
     });
 
-  test('the signature of the TPP covers one of the fields: both pass unchanged, and so does the answer', async () => {
+  test('changes neither the fields nor the answer if the signature of the TPP covers one of the fields', async () => {
     const signature: HeaderFields[number] = [
       'Signature',
       'keyId="SN=1,CA=2",algorithm="rsa-sha256",headers="digest tpp-notification-uri",signature="abc="',
@@ -132,7 +132,7 @@ describe('what the bank is told about notifications', () => {
     }
   });
 
-  test('another signature of the TPP does not cover the fields that the gateway adds', async () => {
+  test('adds its fields, and keeps the signature, if the signature of the TPP covers neither', async () => {
     const signature: HeaderFields[number] = ['Signature', 'headers="digest x-request-id",signature="abc="'];
     const request = requestOf(initiation, signature);
     const { forwarded } = await send('receive', request);
@@ -140,7 +140,7 @@ describe('what the bank is told about notifications', () => {
     assert.equal(headerValue(request.headers, 'signature'), signature[1]);
   });
 
-  test('no payment is recorded if the bank declines, refuses the request, or names no payment', async () => {
+  test('records no payment if the bank declines, refuses the request, or names no payment', async () => {
     const request = () => requestOf(initiation);
     for (const response of [
       created(['ASPSP-Notification-Support', 'False']),
@@ -151,7 +151,7 @@ describe('what the bank is told about notifications', () => {
       assert.deepEqual((await send('receive', request(), response)).recorded, []);
   });
 
-  test('nothing is sent while the secret or the identities are not known', async () => {
+  test('adds no fields while the secret or the identities are not known', async () => {
     const request = requestOf(initiation, uri);
     const noSecret = await send('receive', request, created(), { createToken: () => undefined });
     assert.deepEqual([noSecret.forwarded, noSecret.support, noSecret.recorded], [[], 'false', []]);
