@@ -13,6 +13,7 @@ import {
 } from '../../src/notifications/subscription-store.ts';
 import { createMemorySchedules } from '../../src/state/memory-schedules.ts';
 import type { Schedules } from '../../src/state/schedules.ts';
+import { subscriptionSince } from './subscription.ts';
 
 interface StoredSubscriptions {
   readonly schedules: Schedules;
@@ -42,22 +43,13 @@ export async function storeSubscriptions(
 ): Promise<StoredSubscriptions> {
   const schedules = createMemorySchedules(() => performance.now());
   for (const one of stored) {
-    const subscription: Subscription = {
-      v: 1,
-      id: 'subscription',
+    const subscription = subscriptionSince(0, {
       tenant: 'tenant-1',
       environment: 'environment-1',
-      client: 'client',
-      paymentService: 'payments',
-      paymentProduct: 'sepa-credit-transfers',
-      url: 'https://tpp.example/hooks',
-      content: 'PROCESS',
-      since: 0,
-      until: hourMs,
       headers: [['Authorization', 'Bearer token']],
       sequence: 1,
       ...one,
-    };
+    });
     const isDead = one.message?.deadSince !== undefined;
     const { tenant, environment, paymentId } = subscription;
     await schedules.write(

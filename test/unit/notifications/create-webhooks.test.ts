@@ -9,6 +9,7 @@ import type { WebhookConfig } from '../../../src/notifications/webhook-config.ts
 import { createMemoryState } from '../../../src/state/memory.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { until } from '../../kit/within.ts';
+import { subscriptionSince } from '../../kit/subscription.ts';
 
 /** The identities after tenant `former` and bank `old` were removed from the configuration, and two banks became one. */
 const identities = resolveIdentities(
@@ -32,22 +33,11 @@ const identities = resolveIdentities(
   },
 );
 
-const subscription: Subscription = {
-  v: 1,
-  id: 'subscription',
+const subscription = subscriptionSince(0, {
   tenant: 'tenant-1',
   environment: 'sandbox',
-  client: 'client',
-  paymentService: 'payments',
-  paymentProduct: 'sepa-credit-transfers',
-  paymentId: 'payment',
-  url: 'https://tpp.example/hooks',
-  content: 'PROCESS',
-  since: 0,
-  until: 1,
   headers: [['Authorization', 'Bearer token']],
-  sequence: 0,
-};
+});
 
 /** Webhooks of this configuration. `taken`: the queues that were searched for due records. */
 function startWebhooks(t: TestContext, clients: WebhookConfig['clients'] = new Map()) {

@@ -8,6 +8,7 @@ import { createSubscriptionStore, queueNames } from '../../../src/notifications/
 import { GatewayError } from '../../../src/request/errors.ts';
 import { createMemorySchedules } from '../../../src/state/memory-schedules.ts';
 import { until } from '../../kit/within.ts';
+import { subscriptionSince } from '../../kit/subscription.ts';
 
 const hour = 3_600_000;
 const delivered: AttemptResult = { kind: 'delivered' };
@@ -16,32 +17,22 @@ const failed: AttemptResult = { kind: 'failed', why: 'no connection (ECONNREFUSE
 const subscriptionWith = (
   paymentId: string,
   message: Partial<Subscription['message']> = {},
-): Subscription => ({
-  v: 1,
-  id: `subscription of ${paymentId}`,
-  tenant: 'tenant',
-  environment: 'environment',
-  client: 'client',
-  paymentService: 'payments',
-  paymentProduct: 'sepa-credit-transfers',
-  paymentId,
-  url: 'https://tpp.example/hooks',
-  content: 'PROCESS',
-  since: Date.now(),
-  until: Date.now() + hour,
-  headers: [],
-  sequence: 1,
-  status: { hash: 'a', code: 'ACTC', finality: 'pending', since: Date.now() },
-  message: {
-    id: `message of ${paymentId}`,
+): Subscription =>
+  subscriptionSince(Date.now(), {
+    id: `subscription of ${paymentId}`,
+    paymentId,
     sequence: 1,
-    transactionStatus: 'ACTC',
-    final: false,
-    since: Date.now(),
-    failedAttempts: 0,
-    ...message,
-  },
-});
+    status: { hash: 'a', code: 'ACTC', finality: 'pending', since: Date.now() },
+    message: {
+      id: `message of ${paymentId}`,
+      sequence: 1,
+      transactionStatus: 'ACTC',
+      final: false,
+      since: Date.now(),
+      failedAttempts: 0,
+      ...message,
+    },
+  });
 
 function setUp(t: TestContext, overrides: Partial<DeliveryDependencies> = {}) {
   const clock = { aheadMs: 0 };

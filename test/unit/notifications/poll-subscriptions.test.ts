@@ -22,26 +22,14 @@ import {
 } from '../../../src/notifications/subscription-store.ts';
 import { createMemorySchedules } from '../../../src/state/memory-schedules.ts';
 import { within } from '../../kit/within.ts';
+import { subscriptionSince } from '../../kit/subscription.ts';
 
 const hour = 3_600_000;
 
-const subscription: Subscription = {
-  v: 1,
-  id: 'subscription',
-  tenant: 'tenant',
-  environment: 'environment',
-  client: 'client',
-  paymentService: 'payments',
-  paymentProduct: 'sepa-credit-transfers',
-  paymentId: 'payment',
-  url: 'https://tpp.example/hooks',
-  content: 'PROCESS',
-  since: Date.now(),
-  until: Date.now() + hour,
-  headers: [],
-  sequence: 0,
-  status: { hash: 'RCVD', code: 'RCVD', finality: 'pending', since: Date.now() },
-};
+const now = Date.now();
+const subscription = subscriptionSince(now, {
+  status: { hash: 'RCVD', code: 'RCVD', finality: 'pending', since: now },
+});
 
 const statusOf = (code: string, finality: 'pending' | 'settled' | 'final' = 'pending'): StatusRead => ({
   kind: 'status',

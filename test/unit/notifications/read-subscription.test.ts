@@ -10,6 +10,7 @@ import type { RecordedStatus, StatusEvent } from '../../../src/request/statuses.
 import { createMemoryState } from '../../../src/state/memory.ts';
 import { simulateTime } from '../../kit/simulated-time.ts';
 import { operation } from './status-read.ts';
+import { subscriptionSince } from '../../kit/subscription.ts';
 
 const second = 1_000;
 const signal = new AbortController().signal;
@@ -18,24 +19,11 @@ const payment = { tenantId: 'tenant', paymentKey: 'status:payment' };
 function start(t: TestContext, overrides: Partial<Subscription> = {}) {
   const time = simulateTime(t);
   const { keyValues } = createMemoryState(time.now);
-  const subscription: Subscription = {
-    v: 1,
-    id: 'subscription',
-    tenant: 'tenant',
-    environment: 'environment',
-    client: 'client',
-    paymentService: 'payments',
-    paymentProduct: 'sepa-credit-transfers',
-    paymentId: 'payment',
-    url: 'https://tpp.example/hooks',
-    content: 'PROCESS',
-    since: time.now(),
-    until: time.now() + 3_600 * second,
+  const subscription = subscriptionSince(time.now(), {
     headers: [['Authorization', 'Bearer token']],
-    sequence: 0,
     status: { hash: 'ACTC', code: 'ACTC', finality: 'pending', since: time.now() },
     ...overrides,
-  };
+  });
   const bank: { result: PollResult; json: JsonResult } = {
     result: { kind: 'failed' },
     json: { kind: 'json', json: { scaStatus: 'finalised' } },

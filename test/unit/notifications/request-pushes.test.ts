@@ -6,28 +6,22 @@ import {
   requestPushes,
 } from '../../../src/notifications/request-pushes.ts';
 import { type HeaderFields, headerValue } from '../../../src/pis/headers.ts';
-import { createMatcher } from '../../../src/pis/operations.ts';
-import { namesAsIdentities } from '../../../src/request/identities.ts';
 import type { PisResponse, RoutedRequest } from '../../../src/request/messages.ts';
 import type { PaymentOfTenant } from '../../../src/request/statuses.ts';
+import {
+  authorisation,
+  cancellation,
+  initiation,
+  preferred,
+  uri,
+  requestOf,
+} from './write-fixture.ts';
 
-const match = createMatcher({
-  segment: 'berlingroup',
-  paymentServices: 'any',
-  paymentProducts: 'any',
-  authorisationTypes: 'any',
-});
-const initiation = ['POST', '/berlingroup/v1/payments/sepa-credit-transfers'] as const;
 const writes = [
   ['an initiation', initiation],
-  ['a cancellation', ['DELETE', '/berlingroup/v1/payments/sepa-credit-transfers/payment']],
-  [
-    'the start of an authorisation',
-    ['POST', '/berlingroup/v1/payments/sepa-credit-transfers/payment/authorisations'],
-  ],
+  ['a cancellation', cancellation],
+  ['the start of an authorisation', authorisation],
 ] as const;
-const uri: HeaderFields[number] = ['TPP-Notification-URI', 'https://tpp.example/payments/1'];
-const preferred: HeaderFields[number] = ['TPP-Notification-Content-Preferred', 'status=LAST'];
 const ours: HeaderFields = [
   ['TPP-Notification-URI', 'https://gateway.example/token-of-sandbox'],
   ['TPP-Notification-Content-Preferred', 'status=SCA,PROCESS'],
@@ -36,22 +30,6 @@ const bankAnswer: HeaderFields = [
   ['ASPSP-Notification-Support', 'true'],
   ['ASPSP-Notification-Content', 'status=SCA'],
 ];
-
-function requestOf([method, path]: readonly [string, string], ...headers: HeaderFields): RoutedRequest {
-  const matched = match(method, path);
-  assert.ok(matched.kind === 'operation');
-  return {
-    operation: matched.operation,
-    client: { name: 'client', tenant: 'tenant', environments: ['sandbox'] },
-    requestId: '1',
-    headers: [['Authorization', 'Bearer token'], ...headers],
-    body: Buffer.alloc(0),
-    arrivedAtMs: 0,
-    deadlineAtMs: 1_000,
-    identities: namesAsIdentities,
-    environment: { name: 'sandbox', origin: 'https://bank.example', basePath: '', standardVersion: '1.3.11' },
-  };
-}
 
 const created = (...headers: HeaderFields): PisResponse => ({
   status: 201,

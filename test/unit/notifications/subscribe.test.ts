@@ -3,45 +3,18 @@ import { describe, test } from 'node:test';
 import { type SubscribeDependencies, subscribe } from '../../../src/notifications/subscribe.ts';
 import { createSubscriptionStore, subscriptionKeyOf } from '../../../src/notifications/subscription-store.ts';
 import { type HeaderFields, headerValue, headerValues, lowerCase } from '../../../src/pis/headers.ts';
-import { createMatcher } from '../../../src/pis/operations.ts';
 import { GatewayError } from '../../../src/request/errors.ts';
 import type { PisResponse, RoutedRequest } from '../../../src/request/messages.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
+import {
+  authorisation,
+  cancellation,
+  initiation,
+  preferred,
+  uri,
+  requestOf,
+} from './write-fixture.ts';
 
-const match = createMatcher({
-  segment: 'berlingroup',
-  paymentServices: 'any',
-  paymentProducts: 'any',
-  authorisationTypes: 'any',
-});
-const initiation = ['POST', '/berlingroup/v1/payments/sepa-credit-transfers'] as const;
-const cancellation = ['DELETE', '/berlingroup/v1/payments/sepa-credit-transfers/payment'] as const;
-const authorisation = [
-  'POST',
-  '/berlingroup/v1/payments/sepa-credit-transfers/payment/authorisations',
-] as const;
-const uri: HeaderFields[number] = ['TPP-Notification-URI', 'https://tpp.example/payments/1'];
-const preferred: HeaderFields[number] = ['TPP-Notification-Content-Preferred', 'status=LAST'];
-
-function requestOf([method, path]: readonly [string, string], ...headers: HeaderFields): RoutedRequest {
-  const matched = match(method, path);
-  assert.ok(matched.kind === 'operation');
-  return {
-    operation: matched.operation,
-    client: { name: 'client', tenant: 'tenant', environments: ['sandbox'] },
-    requestId: '1',
-    headers: [['Authorization', 'Bearer token'], ...headers],
-    body: Buffer.alloc(0),
-    arrivedAtMs: 0,
-    deadlineAtMs: 1_000,
-    environment: {
-      name: 'sandbox',
-      origin: 'https://bank.example',
-      basePath: '',
-      standardVersion: '1.3.11',
-    },
-  };
-}
 
 const created: PisResponse = {
   status: 201,

@@ -2,29 +2,17 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type Subscription, settledForMs } from '../../../src/notifications/subscription.ts';
 import { subscriptionIntervalMs } from '../../../src/notifications/subscription-schedule.ts';
+import { subscriptionSince } from '../../kit/subscription.ts';
 
 const second = 1_000;
 const minute = 60 * second;
 const hour = 60 * minute;
 const schedule = { pendingTtl: 2 * second, settledTtl: minute, maxInterval: hour };
 
-const subscription: Subscription = {
-  v: 1,
-  id: 'subscription',
-  tenant: 'tenant',
-  environment: 'environment',
-  client: 'client',
-  paymentService: 'payments',
-  paymentProduct: 'sepa-credit-transfers',
-  paymentId: 'payment',
-  url: 'https://tpp.example/hooks',
-  content: 'PROCESS',
-  since: 0,
+const subscription = subscriptionSince(0, {
   until: 30 * 24 * hour,
-  headers: [],
-  sequence: 0,
   status: { hash: 'RCVD', code: 'RCVD', finality: 'pending', since: 0 },
-};
+});
 const running = { type: 'authorisations', id: 'a', scaStatus: 'received', since: 0 };
 const interval = (changes: Partial<Subscription>, atMs: number) =>
   subscriptionIntervalMs(schedule, { ...subscription, ...changes }, atMs);

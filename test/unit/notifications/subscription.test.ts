@@ -13,27 +13,17 @@ import {
   withReads,
   withResend,
 } from '../../../src/notifications/subscription.ts';
+import { subscriptionSince } from '../../kit/subscription.ts';
 
 const hour = 3_600_000;
 const times = (nowMs: number) => ({ nowMs, retryForMs: 72 * hour, random: () => 0.5 });
 
-const subscription: Subscription = {
-  v: 1,
-  id: 'subscription',
-  tenant: 'tenant',
-  environment: 'environment',
-  client: 'client',
-  paymentService: 'payments',
+const subscription = subscriptionSince(0, {
   paymentProduct: 'instant-sepa-credit-transfers',
-  paymentId: 'payment',
-  url: 'https://tpp.example/',
-  content: 'PROCESS',
-  since: 0,
   until: 30 * 24 * hour,
   headers: [['Authorization', 'Bearer token']],
-  sequence: 0,
   status: { hash: 'a', code: 'RCVD', finality: 'pending', since: 0 },
-};
+});
 
 const status = (code: string, finality: 'final' | 'settled' | 'pending' = 'pending') => ({
   hash: code,
