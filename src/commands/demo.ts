@@ -48,9 +48,9 @@ async function serveDemo(banks: Banks): Promise<void> {
     );
   });
   const adminUrl = `http://${config.admin.host}:${config.admin.port}`;
-  console.log(nextSteps(config.listen.publicUrl, adminUrl, webhookUrl));
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => Promise.all([gateway, ...banks, receiver].map((part) => part.stop())));
+  console.log(nextSteps(config.listen.publicUrl, adminUrl, webhookUrl));
 }
 
 async function startDemo([sandbox, production]: Banks, receiver: WebhookReceiver) {

@@ -55,12 +55,6 @@ export async function serve(file: string | undefined): Promise<void> {
   );
   const { gateway, tppPort, adminPort } = started;
   process.on('SIGHUP', (signal) => void gateway.reloadFromSource({ by: 'signal', signal }));
-  log('info', 'serving', {
-    tppSystems: `${config.listen.host}:${tppPort}`,
-    operators: `${config.admin.host}:${adminPort}`,
-    publicUrl: config.listen.publicUrl,
-  });
-
   const shutDown = createShutdown(gateway, log, output);
   let isSignalled = false;
   const stop = (signal: NodeJS.Signals) => {
@@ -74,6 +68,12 @@ export async function serve(file: string | undefined): Promise<void> {
   process.on('uncaughtException', (thrown) => {
     log('error', 'stopping: uncaught error', { stack: safeStack(thrown) });
     shutDown(exitCodes.internal, 'uncaught error');
+  });
+  // The last step: a program that reads this line may send a signal at once, and the signal must drain the gateway.
+  log('info', 'serving', {
+    tppSystems: `${config.listen.host}:${tppPort}`,
+    operators: `${config.admin.host}:${adminPort}`,
+    publicUrl: config.listen.publicUrl,
   });
 }
 

@@ -111,30 +111,37 @@ const skipWithoutScript =
   spawnSync('script', ['--version']).status === 0 ? false : 'NOT TESTED: there is no script of util-linux';
 
 /**
- * Runs a command on a terminal without colours, by means of `script` (util-linux). The first line of the output is its process
- * id: a signal to `script` does not reach it.
+ * Runs a command on a terminal without colours, by means of `script` (util-linux). The first line of the output is the process
+ * id of a shell, which leads the group of the command: a signal to `script` does not reach them. The shell prints the exit code, and keeps
+ * the terminal open: `script` may lose what a process writes just before the last one ends.
  */
 async function startOnTerminal(t: TestContext, ...words: readonly string[]) {
-  const line = `echo "pid $$"; exec ${words.map((word) => `'${word}'`).join(' ')}`;
-  const command = startCommand(t, 'script', ['--quiet', '--command', line, '/dev/null'], { NO_COLOR: '1' });
+  const quoted = words.map((word) => `'${word}'`).join(' ');
+  const line = `trap : INT TERM; echo "pid $$"; ${quoted}; echo "exit code $?"; exec tail -f /dev/null`;
+  const variables = { NO_COLOR: '1', SHELL: '/bin/sh' };
+  const command = startCommand(t, 'script', ['--quiet', '--command', line, '/dev/null'], variables);
   await until(10_000, 'the process id is printed', () => /^pid \d+\r?\n/.test(command.stdout()));
   const pid = Number(/\d+/.exec(command.stdout())?.[0]);
-  let hasEnded = false;
-  t.after(() => hasEnded || process.kill(pid, 'SIGKILL'));
+  t.after(() => killGroup(pid));
+  const exitCode = () => /^exit code (\d+)\r?$/m.exec(command.stdout())?.[1];
   return {
     stdout: command.stdout,
-    async stop() {
-      process.kill(pid, 'SIGTERM');
-      await command.exitCode();
-      hasEnded = true;
-    },
-    /** Ctrl-C: the terminal signals all processes of the group. */
-    async interrupt() {
-      process.kill(-pid, 'SIGINT');
-      await command.exitCode();
-      hasEnded = true;
+    /** Signals all processes of the group, as the terminal does at Ctrl-C. @returns the exit code of the command */
+    async signal(signal: NodeJS.Signals) {
+      process.kill(-pid, signal);
+      await until(30_000, 'the command ends', () => exitCode() !== undefined);
+      return exitCode();
     },
   };
+}
+
+/** The group may have ended with its terminal. */
+function killGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
+  }
 }
 
 describe('the log of penstock serve', () => {
@@ -157,12 +164,12 @@ describe('the log of penstock serve', () => {
       ['log: { format: json }\n', /^\{"level":"info",.*"message":"serving"\}/m],
     ] as const) {
       const file = writeConfigFile(t, `${settings('https://bank.example', 0)}${more}`);
-      const { stdout, stop } = await startOnTerminal(
+      const { stdout, signal } = await startOnTerminal(
         t,
         ...[process.execPath, 'src/main.ts', 'serve', '--config', file],
       );
       await until(20_000, 'the gateway has logged that it serves', () => expected.test(stdout()));
-      await stop();
+      await signal('SIGTERM');
     }
   });
 });
@@ -172,7 +179,7 @@ test('penstock serve drains on Ctrl-C, also if a Node that is too old has starte
 }, async (t) => {
   const file = writeConfigFile(t, settings('https://bank.example', 0));
   for (const node of [process.execPath, findOlderNode() ?? process.execPath]) {
-    const { stdout, interrupt } = await startOnTerminal(
+    const { stdout, signal } = await startOnTerminal(
       t,
       node,
       'bin/penstock.cjs',
@@ -181,7 +188,7 @@ test('penstock serve drains on Ctrl-C, also if a Node that is too old has starte
       file,
     );
     await until(20_000, 'the gateway has logged that it serves', () => /INFO: serving/.test(stdout()));
-    await interrupt();
+    assert.equal(await signal('SIGINT'), '0', stdout());
     assert.match(stdout(), /INFO: stopped/);
   }
 });
