@@ -15,7 +15,7 @@ import {
   statusRequest,
 } from '../traffic.ts';
 import type { RequestKind } from './limits.ts';
-import { connectToProbe, type Probe } from './probe.ts';
+import { connectToProbe, type ProcessProbe } from './probe.ts';
 
 /** One measured cost of one kind of request. */
 export interface Cost {
@@ -33,7 +33,7 @@ export interface Cost {
 }
 
 export interface ProbedContender {
-  readonly probe: Probe;
+  readonly probe: ProcessProbe;
   /** Sends one request of the kind. @returns milliseconds until the complete response */
   send(kind: RequestKind): Promise<number>;
 }

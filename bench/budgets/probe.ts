@@ -28,7 +28,7 @@ export interface MemoryUse {
 
 export type ProbeCommand = 'startCounting' | 'stopCounting' | 'collectGarbage' | 'memoryUse';
 
-export interface Probe {
+export interface ProcessProbe {
   /** Counts while `act` runs. */
   count(act: () => Promise<unknown>): Promise<AsyncCounts>;
   collectGarbage(): Promise<void>;
@@ -37,7 +37,7 @@ export interface Probe {
 }
 
 /** @param path of the Unix socket, as in BENCH_PROBE */
-export async function connectToProbe(path: string): Promise<Probe> {
+export async function connectToProbe(path: string): Promise<ProcessProbe> {
   const socket = connect(path).setEncoding('latin1');
   await once(socket, 'connect');
   const send = async (command: ProbeCommand) => {

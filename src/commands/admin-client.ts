@@ -4,7 +4,7 @@ import type { EnvironmentVariables } from '../config/environment-variables.ts';
 import { adminToken, configSource, loadAdminSettings, loadConfig } from '../config/load.ts';
 import { listenUrl } from '../config/resolve-defaults.ts';
 import type { AdminSettings } from '../config/schema.ts';
-import { type AdminResponse, errorBody } from './admin-response.ts';
+import { type AdminResponse, refusalSchema } from './admin-response.ts';
 import type { Options } from './command.ts';
 import { CommandError, UsageError } from './command-error.ts';
 import { exitCodes } from './exit-codes.ts';
@@ -71,7 +71,7 @@ export function createAdminClient(
   timeoutMs: number = responseTimeoutMs,
 ): AdminClient {
   return async (method, path, body) => {
-    const response = await send(`${url}/api${path}`, timeoutMs, {
+    const response = await sendToAdminListener(`${url}/api${path}`, timeoutMs, {
       method,
       headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
       ...(body !== undefined && { body: JSON.stringify(body) }),
@@ -96,7 +96,7 @@ export function pathWithQuery(
  *
  * @throws CommandError if no complete response arrives within `timeoutMs`, or if it is not JSON
  */
-export async function send(
+export async function sendToAdminListener(
   url: string,
   timeoutMs: number,
   request: RequestInit = {},
@@ -124,7 +124,7 @@ async function exchange(url: string, request: RequestInit, fetchWith: FetchUrl) 
 }
 
 /** Every refusal of the admin API has the member `error`. */
-const isRefusal = (body: unknown) => errorBody.safeParse(body).success;
+const isRefusal = (body: unknown) => refusalSchema.safeParse(body).success;
 
 function parseJson(text: string): unknown {
   try {

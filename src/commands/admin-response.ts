@@ -12,7 +12,7 @@ export interface AdminResponse {
 }
 
 /** The body of a refusal; other members are facts about it. */
-export const errorBody = z.looseObject({ error: z.string() });
+export const refusalSchema = z.looseObject({ error: z.string() });
 
 /**
  * The body of a success.
@@ -22,7 +22,7 @@ export const errorBody = z.looseObject({ error: z.string() });
  */
 export function successBody({ ok, status, body }: AdminResponse, lines: readonly string[] = []): unknown {
   if (ok) return body;
-  const { error, ...data } = parseBody(errorBody, body);
+  const { error, ...data } = parseBody(refusalSchema, body);
   throw new CommandError(exitCodeOf(status), status === 401 ? unknownToken : error, { lines, data });
 }
 

@@ -1,7 +1,7 @@
 /** `penstock health`: asks a running gateway whether it is ready, for health checks of containers and for scripts. */
 
 import { z } from 'zod';
-import { adminUrlOf, notAGateway, send } from './admin-client.ts';
+import { adminUrlOf, notAGateway, sendToAdminListener } from './admin-client.ts';
 import type { AdminResponse } from './admin-response.ts';
 import type { Options } from './command.ts';
 import { type CommandOutput, success } from './command-output.ts';
@@ -36,5 +36,5 @@ export async function showHealth(
 function ask(url: string, { url: named, caFile }: Pick<Options, 'url' | 'caFile'>): Promise<AdminResponse> {
   trustAuthorities(caFile);
   const isOwn = named === undefined && url.startsWith('https:');
-  return send(url, responseTimeoutMs, {}, isOwn ? fetchUnverified : fetch);
+  return sendToAdminListener(url, responseTimeoutMs, {}, isOwn ? fetchUnverified : fetch);
 }

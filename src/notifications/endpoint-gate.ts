@@ -8,10 +8,10 @@ export interface EndpointGate {
    *
    * @param signal ends the wait
    */
-  enter(endpoint: string, signal: AbortSignal): Admission | Promise<Admission>;
+  enter(endpoint: string, signal: AbortSignal): GateDecision | Promise<GateDecision>;
 }
 
-export type Admission =
+export type GateDecision =
   /** @member leave must be called after the attempt */
   | { readonly kind: 'send'; readonly leave: (succeeded: boolean) => void }
   /** Other messages are being sent. @member inMs when it is probably the turn of this one */
@@ -52,7 +52,7 @@ interface Endpoint {
   counted: { readonly sinceMs: number; count: number } | undefined;
   /** The turn of the last message that went back. Each one gets a later turn, so that a long queue is not searched again and again. */
   turnAtMs: number;
-  readonly waiting: LinkedList<(admission: Admission) => void>;
+  readonly waiting: LinkedList<(decision: GateDecision) => void>;
 }
 
 /**
@@ -63,7 +63,7 @@ interface Endpoint {
 export function createEndpointGate(now: () => number): EndpointGate {
   const endpoints = new Map<string, Endpoint>();
 
-  function send(endpoint: Endpoint): Admission {
+  function send(endpoint: Endpoint): GateDecision {
     const startedAtMs = now();
     endpoint.sending += 1;
     return {
@@ -95,23 +95,23 @@ export function createEndpointGate(now: () => number): EndpointGate {
     }
   }
 
-  function goBack(endpoint: Endpoint): Admission {
+  function goBack(endpoint: Endpoint): GateDecision {
     const sinceMs = endpoint.counted?.sinceMs ?? Number.NEGATIVE_INFINITY;
     if (now() - sinceMs > maxCountingMs) endpoint.counted = { sinceMs: now(), count: 0 };
     endpoint.turnAtMs = Math.max(endpoint.turnAtMs, now()) + timePerMessage(endpoint);
     return { kind: 'busy', inMs: Math.min(maxBusyMs, Math.max(minBusyMs, endpoint.turnAtMs - now())) };
   }
 
-  function wait(endpoint: Endpoint, signal: AbortSignal): Promise<Admission> {
+  function wait(endpoint: Endpoint, signal: AbortSignal): Promise<GateDecision> {
     return new Promise((resolve) => {
       const giveUp = () => end(goBack(endpoint));
       const timer = setTimeout(giveUp, maxWaitMs);
       const leaveList = endpoint.waiting.append(end);
-      function end(admission: Admission): void {
+      function end(decision: GateDecision): void {
         leaveList();
         clearTimeout(timer);
         signal.removeEventListener('abort', giveUp);
-        resolve(admission);
+        resolve(decision);
       }
       signal.addEventListener('abort', giveUp, { once: true });
     });

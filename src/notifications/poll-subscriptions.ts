@@ -5,7 +5,7 @@ import type { DueChange, Schedules } from '../state/schedules.ts';
 import type { AuthorisationRead } from './authorisations.ts';
 import { paymentContentOf } from './notification-content.ts';
 import { createQueueWorker, type LeasedRecord, type QueueWorker } from './queue-worker.ts';
-import type { StatusRead, SubscriptionReader } from './read-subscription.ts';
+import type { StatusReadResult, SubscriptionReader } from './read-subscription.ts';
 import {
   isOver,
   parseSubscription,
@@ -42,13 +42,13 @@ export interface PollDependencies {
 /** The results of the reads for a subscription that was due. */
 interface Turn {
   /** `undefined` if the status was not to be read. */
-  readonly status: StatusRead | undefined;
+  readonly status: StatusReadResult | undefined;
   /** The reads that have shown a change. */
   readonly authorisations: readonly AuthorisationRead[];
 }
 
 /** How long a settled status must not have changed to be the last one: see `withReads`. Milliseconds. */
-function lastAfterMs(status: StatusRead | undefined): number {
+function lastAfterMs(status: StatusReadResult | undefined): number {
   if (status?.kind === 'refused') return 0; // it cannot be read any more
   const isConfirmed = status?.kind === 'status' || status?.kind === 'known';
   return isConfirmed ? settledForMs : Number.POSITIVE_INFINITY;
@@ -107,7 +107,7 @@ export function createSubscriptionPolls({
   async function readAll(subscription: Subscription, signal: AbortSignal): Promise<Turn> {
     const authorisations: AuthorisationRead[] = [];
     let isRefused = false;
-    let failure: StatusRead | undefined;
+    let failure: StatusReadResult | undefined;
     for (const authorisation of runningAuthorisations(subscription)) {
       const result = await readAuthorisation(subscription, authorisation, signal);
       const { type, id, scaStatus } = authorisation;
@@ -220,7 +220,7 @@ export function createSubscriptionPolls({
   /** @param leftMs until the subscription ends @returns `undefined` if nothing is read any more. Milliseconds */
   function nextReadMs(
     subscription: Subscription,
-    status: StatusRead | undefined,
+    status: StatusReadResult | undefined,
     nowMs: number,
     leftMs: number,
   ): number | undefined {

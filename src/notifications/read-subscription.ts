@@ -19,7 +19,7 @@ import type { PollResult, ResourceReads, StatusReads } from './status-reads.ts';
 import type { Subscription } from './subscription.ts';
 
 /** The result of reading a status for a subscription. */
-export type StatusRead =
+export type StatusReadResult =
   | ({ readonly kind: 'status' } & ShownStatus)
   /** It is known that the status has not changed, or another poller is reading it. Milliseconds. */
   | { readonly kind: 'known'; readonly dueInMs: number }
@@ -35,7 +35,7 @@ export type ScaRead =
   | { readonly kind: 'listed'; readonly ids: readonly string[] }
   /** The bank does not know it, or the settings do not accept its path. */
   | { readonly kind: 'gone' }
-  | Exclude<StatusRead, { readonly kind: 'status' | 'known' }>;
+  | Exclude<StatusReadResult, { readonly kind: 'status' | 'known' }>;
 
 /** What the settings in effect say about the reads of a subscription. */
 export interface ReadableSubscription {
@@ -49,7 +49,7 @@ export interface ReadableSubscription {
 
 export interface SubscriptionReader {
   /** Both never reject. @param signal aborts the wait for a permit */
-  readStatus(subscription: Subscription, signal: AbortSignal): Promise<StatusRead>;
+  readStatus(subscription: Subscription, signal: AbortSignal): Promise<StatusReadResult>;
   /** Reads an authorisation, or the list of them if it has no id. */
   readAuthorisation(
     subscription: Subscription,
@@ -108,7 +108,7 @@ export function createSubscriptionReader({
   const takePermit = ({ environment, payment }: ReadableSubscription, signal: AbortSignal) =>
     budget.take({ environment, tenantId: payment.tenantId, urgency: 'subscription' }, () => !signal.aborted);
 
-  async function readStatus(subscription: Subscription, signal: AbortSignal): Promise<StatusRead> {
+  async function readStatus(subscription: Subscription, signal: AbortSignal): Promise<StatusReadResult> {
     const readable = readableOf(subscription);
     if (!readable) return { kind: 'refused' };
     const { environment, payment } = readable;
@@ -183,7 +183,7 @@ const targetOf = (
 
 const outcomes = { status: 'changed', refused: 'refused', rejected: 'refused', failed: 'failed' } as const;
 
-function statusReadOf(result: PollResult): StatusRead {
+function statusReadOf(result: PollResult): StatusReadResult {
   switch (result.kind) {
     case 'status':
       return { kind: 'status', ...result.shown };

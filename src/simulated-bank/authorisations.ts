@@ -1,7 +1,7 @@
 /** The three operations on authorisations of payments and of cancellations. */
 
 import { BankError } from './bank-error.ts';
-import { type BankResponse, jsonResponse, withHeaders } from './bank-response.ts';
+import { type SimulatedResponse, jsonResponse, withHeaders } from './simulated-response.ts';
 import {
   approachOf,
   type OperationContext,
@@ -52,7 +52,7 @@ export function authorisationLinks(
 function startAuthorisation(
   context: OperationContext,
   { route, headers, body }: OperationRequest,
-): BankResponse {
+): SimulatedResponse {
   if (body.length > 0) parseObject(body.toString('utf8'));
   const payment = requirePayment(context.payments, route);
   const type = authorisationTypeOf(route.authorisationType);

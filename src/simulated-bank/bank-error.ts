@@ -1,6 +1,6 @@
 /** Errors of the bank, in either of the standard's two formats. */
 import { type HeaderFields, headerValue } from '../pis/headers.ts';
-import { type BankResponse, jsonResponse, rawResponse, withHeaders } from './bank-response.ts';
+import { type SimulatedResponse, jsonResponse, rawResponse, withHeaders } from './simulated-response.ts';
 
 interface BankErrorDetails {
   /** The location of the error: a header's name, or a path in the body. */
@@ -24,7 +24,7 @@ export class BankError extends Error {
 }
 
 /** The response to a refused request: `tppMessages`, or problem+json if `Accept` names that first or alone. */
-export function errorResponse(refusal: BankError, requestHeaders: HeaderFields): BankResponse {
+export function bankErrorResponse(refusal: BankError, requestHeaders: HeaderFields): SimulatedResponse {
   const { status, code, message: text, details } = refusal;
   const { path } = details;
   const bankResponse = prefersProblem(headerValue(requestHeaders, 'accept') ?? '')

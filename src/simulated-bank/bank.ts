@@ -1,6 +1,6 @@
 /** The interface of a simulated bank. */
 import type { TlsOptions } from 'node:tls';
-import type { Clock } from './clock.ts';
+import type { BankClock } from './clock.ts';
 import type { PendingFault } from './fault-queue.ts';
 import type { Fault, FaultScope } from './faults.ts';
 import type { LinkStyle } from './links.ts';
@@ -22,7 +22,7 @@ export interface BankOptions {
   /** Origin of absolute links, if clients reach the bank under another origin than it listens on. */
   readonly publicOrigin?: string;
   /** Default: the machine's time. */
-  readonly clock?: Clock;
+  readonly clock?: BankClock;
   readonly timings?: Partial<PaymentTimings>;
   /** Listens on https. With `requestCert` and `ca` the bank requires a client certificate. */
   readonly tls?: Pick<TlsOptions, 'key' | 'cert' | 'ca' | 'requestCert' | 'rejectUnauthorized'>;
@@ -47,7 +47,7 @@ export interface SimulatedBank {
   readonly malformed: number;
   /** The faults that are still pending. */
   readonly faults: readonly PendingFault[];
-  readonly clock: Clock;
+  readonly clock: BankClock;
   /** The attempts to notify TPPs, in order. */
   readonly notifications: readonly SentNotification[];
   /** Whether it notifies TPPs that ask for it; at first it does not, like most banks. */

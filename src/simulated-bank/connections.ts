@@ -8,7 +8,7 @@ interface Accepted {
 }
 
 /** The open connections of a port, and the number of all connections so far. */
-export interface Connections {
+export interface TrackedConnections {
   accept(tcp: Socket): void;
   /** The TCP connection under a socket, which may be a TLS socket. */
   of(socket: Socket): Accepted;
@@ -17,7 +17,7 @@ export interface Connections {
   drop(): void;
 }
 
-export function createConnections(): Connections {
+export function trackConnections(): TrackedConnections {
   const open = new Map<string, Accepted>();
   let count = 0;
 

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
 import type { SimulatedBank } from './bank.ts';
-import { jsonResponse, send } from './bank-response.ts';
+import { jsonResponse, sendResponse } from './simulated-response.ts';
 import { explanationOf } from './control-explanation.ts';
 import { parseFaults } from './faults.ts';
 import type { LoggedRequest } from './request-log.ts';
@@ -22,14 +22,14 @@ export async function answerControl(
   const call = `${request.method} ${path.startsWith('payments/') ? 'payments/{paymentId}' : path}`;
   const action = actions[call];
   if (!action)
-    return send(response, jsonResponse(404, { error: `unknown call; GET ${root}/ lists all calls` }));
+    return sendResponse(response, jsonResponse(404, { error: `unknown call; GET ${root}/ lists all calls` }));
 
   try {
     const body = request.method === 'PUT' ? await json(request) : undefined;
     const result = action(bank, body, decodeURIComponent(path.slice('payments/'.length)));
-    send(response, jsonResponse(200, result));
+    sendResponse(response, jsonResponse(200, result));
   } catch (error) {
-    send(response, jsonResponse(400, { error: error instanceof Error ? error.message : 'unreadable body' }));
+    sendResponse(response, jsonResponse(400, { error: error instanceof Error ? error.message : 'unreadable body' }));
   }
 }
 

@@ -6,7 +6,7 @@ import { BankError } from './bank-error.ts';
 const hashes: Record<string, string> = { 'SHA-256': 'sha256', 'SHA-512': 'sha512' };
 
 /** @throws BankError 401 SIGNATURE_INVALID if a digest does not match the body, 400 FORMAT_ERROR if one cannot be parsed */
-export function checkDigest(headers: HeaderFields, body: Buffer): void {
+export function assertDigest(headers: HeaderFields, body: Buffer): void {
   for (const value of headerValues(headers, 'digest').flatMap((list) => list.split(','))) {
     const [name = '', expected] = split(value.trim());
     const hash = hashes[name.toUpperCase()];

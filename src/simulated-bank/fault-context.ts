@@ -1,12 +1,12 @@
 /** One request with the operations that faults apply to it. */
 import type { ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { BankResponse } from './bank-response.ts';
+import type { SimulatedResponse } from './simulated-response.ts';
 
 /** A request and its connection, as the fault handlers receive them. */
 export interface FaultContext {
   /** The response that the bank would send without the fault. */
-  readonly bankResponse: BankResponse;
+  readonly bankResponse: SimulatedResponse;
   readonly response: ServerResponse;
   /** The connection, for bytes that no HTTP library sends. */
   readonly socket: Duplex;

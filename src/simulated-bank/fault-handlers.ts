@@ -1,6 +1,6 @@
 /** The effect of each fault on a request. */
 import { gzipSync } from 'node:zlib';
-import { type BankResponse, jsonResponse, send, withHeaders } from './bank-response.ts';
+import { type SimulatedResponse, jsonResponse, sendResponse, withHeaders } from './simulated-response.ts';
 import type { FaultContext } from './fault-context.ts';
 import { type Fault, type FaultName, type FaultParameters, faultRows } from './faults.ts';
 import {
@@ -22,13 +22,13 @@ type FaultHandler<Name extends FaultName> = (
 ) => void | Promise<void>;
 
 const faultHandlers: { readonly [Name in FaultName]: FaultHandler<Name> } = {
-  latency: ({ response, bankResponse }) => send(response, bankResponse),
+  latency: ({ response, bankResponse }) => sendResponse(response, bankResponse),
   status: ({ response, bankResponse }, { status, headers, body }) =>
-    send(response, statusResponse(bankResponse, status, headers, body)),
+    sendResponse(response, statusResponse(bankResponse, status, headers, body)),
   'too-many-requests': ({ response, bankResponse }, { retryAfterSeconds }) =>
-    send(response, tooManyRequests(bankResponse, retryAfterSeconds)),
+    sendResponse(response, tooManyRequests(bankResponse, retryAfterSeconds)),
   'rate-limit': ({ response, bankResponse }, { retryAfterSeconds }) =>
-    send(response, tooManyRequests(bankResponse, retryAfterSeconds)),
+    sendResponse(response, tooManyRequests(bankResponse, retryAfterSeconds)),
   reset: ({ reset }) => reset(),
   'reset-mid-answer': (exchange, { afterMs }) => resetMidResponse(exchange, afterMs),
   'close-before-answering': ({ socket }) => {
@@ -45,7 +45,7 @@ const faultHandlers: { readonly [Name in FaultName]: FaultHandler<Name> } = {
   'carriage-return-in-header': carriageReturnInHeader,
   'huge-headers': (exchange, { bytes }) => hugeHeaders(exchange, bytes),
   'two-answers': ({ response, socket, bankResponse }) => {
-    send(response, bankResponse);
+    sendResponse(response, bankResponse);
     socket.write(
       'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 28\r\n\r\n{"transactionStatus":"ACCC"}',
     );
@@ -54,16 +54,16 @@ const faultHandlers: { readonly [Name in FaultName]: FaultHandler<Name> } = {
   'interim-answers': (exchange, { statuses }) => sendInterim(exchange, statuses),
   'huge-answer': (exchange, { bytes, framing }) => sendHuge(exchange, bytes, framing),
   'gzip-answer': ({ response, bankResponse }) =>
-    send(response, gzipped(bankResponse, gzipSync(bankResponse.body))),
+    sendResponse(response, gzipped(bankResponse, gzipSync(bankResponse.body))),
   'corrupt-gzip-answer': ({ response, bankResponse }) => {
     const header = gzipSync(bankResponse.body).subarray(0, 10);
-    send(response, gzipped(bankResponse, Buffer.concat([header, Buffer.alloc(64, 0xff)])));
+    sendResponse(response, gzipped(bankResponse, Buffer.concat([header, Buffer.alloc(64, 0xff)])));
   },
   'connection-close': ({ response, bankResponse }) =>
-    send(response, withHeaders(bankResponse, [['Connection', 'close']])),
+    sendResponse(response, withHeaders(bankResponse, [['Connection', 'close']])),
   'close-idle': ({ response, bankResponse, closeIdle, wait }, { afterMs }) => {
     response.once('finish', () => wait(afterMs).then(closeIdle));
-    send(response, bankResponse);
+    sendResponse(response, bankResponse);
   },
 };
 
@@ -74,15 +74,15 @@ export async function applyFault(fault: Fault, exchange: FaultContext): Promise<
   await act(exchange, { ...faultRows[fault.name].defaults, ...fault } as Parameters<typeof act>[1]);
 }
 
-const tooManyRequests = (normalResponse: BankResponse, retryAfterSeconds: number): BankResponse =>
+const tooManyRequests = (normalResponse: SimulatedResponse, retryAfterSeconds: number): SimulatedResponse =>
   statusResponse(normalResponse, 429, { 'Retry-After': `${retryAfterSeconds}` }, '');
 
 function statusResponse(
-  normalResponse: BankResponse,
+  normalResponse: SimulatedResponse,
   status: number,
   headers: Readonly<Record<string, string>>,
   body: string,
-): BankResponse {
+): SimulatedResponse {
   const given = Object.keys(headers).map((name) => name.toLowerCase());
   const requestId = normalResponse.headers.filter(
     ([name]) => name === 'X-Request-ID' && !given.includes('x-request-id'),
@@ -94,6 +94,6 @@ function statusResponse(
   return jsonResponse(status, { tppMessages: [{ category: 'ERROR', code, text }] }, fields);
 }
 
-function gzipped(bankResponse: BankResponse, body: Buffer): BankResponse {
+function gzipped(bankResponse: SimulatedResponse, body: Buffer): SimulatedResponse {
   return { ...withHeaders(bankResponse, [['Content-Encoding', 'gzip']]), body };
 }

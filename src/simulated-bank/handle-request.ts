@@ -1,16 +1,16 @@
 /** Handles one request: reads it, executes it, responds; and applies its faults. */
 import { type HeaderFields, headerFieldsFrom, headerValue } from '../pis/headers.ts';
 import type { OperationName } from '../pis/operations.ts';
-import { BankError, errorResponse } from './bank-error.ts';
-import { type BankResponse, send, withHeaders } from './bank-response.ts';
-import { checkDigest } from './digest.ts';
+import { BankError, bankErrorResponse } from './bank-error.ts';
+import { type SimulatedResponse, sendResponse, withHeaders } from './simulated-response.ts';
+import { assertDigest } from './digest.ts';
 import type { FaultContext } from './fault-context.ts';
 import { applyFault } from './fault-handlers.ts';
 import type { FaultsOfRequest } from './fault-queue.ts';
 import { type FaultMoment, momentOf } from './faults.ts';
 import type { PerformOperation } from './operation-context.ts';
 import type { BankRoute } from './routes.ts';
-import { checkSignature } from './signature.ts';
+import { assertSignature } from './signature.ts';
 
 const products = [
   'sepa-credit-transfers',
@@ -46,7 +46,7 @@ export async function handleRequest(
 ): Promise<void> {
   const { connection, faults } = received;
   const headers = headerFieldsFrom(received.rawHeaders);
-  const unavailable = errorResponse(
+  const unavailable = bankErrorResponse(
     new BankError(503, 'SERVICE_UNAVAILABLE', 'Fault injection: internal error of the bank'),
     headers,
   );
@@ -58,9 +58,9 @@ export async function handleRequest(
   const response = execute(operations, received, headers, body);
   received.onPerformed();
   if (await applyFaultAt('after-effect', response)) return;
-  send(connection.response, withRequestId(response, headers));
+  sendResponse(connection.response, withRequestId(response, headers));
 
-  async function applyFaultAt(moment: FaultMoment, response: BankResponse): Promise<boolean> {
+  async function applyFaultAt(moment: FaultMoment, response: SimulatedResponse): Promise<boolean> {
     const { delay, fault } = faults;
     if (delay?.moment === moment && !(await connection.wait(delay.ms))) return true;
     if (!fault || momentOf(fault) !== moment) return false;
@@ -74,19 +74,19 @@ function execute(
   { route, sealAuthority }: Pick<ReceivedRequest, 'route' | 'sealAuthority'>,
   headers: HeaderFields,
   body: Buffer,
-): BankResponse {
+): SimulatedResponse {
   try {
-    if (sealAuthority !== undefined) checkSignature(sealAuthority, headers, body);
+    if (sealAuthority !== undefined) assertSignature(sealAuthority, headers, body);
     if (route instanceof BankError) throw route;
     checkRequestId(headers);
-    checkDigest(headers, body);
+    assertDigest(headers, body);
     if (!knownProducts.has(route.product)) {
       const text = 'The addressed payment product is not supported by the ASPSP';
       throw new BankError(404, 'PRODUCT_UNKNOWN', text);
     }
     return operations[route.name]({ route, headers, body });
   } catch (error) {
-    if (error instanceof BankError) return errorResponse(error, headers);
+    if (error instanceof BankError) return bankErrorResponse(error, headers);
     throw error;
   }
 }
@@ -99,7 +99,7 @@ function checkRequestId(headers: HeaderFields): void {
 }
 
 /** Adds the X-Request-ID of the request, also to errors. */
-function withRequestId(response: BankResponse, headers: HeaderFields): BankResponse {
+function withRequestId(response: SimulatedResponse, headers: HeaderFields): SimulatedResponse {
   const id = headerValue(headers, 'x-request-id');
   return id === undefined ? response : withHeaders(response, [['X-Request-ID', id]]);
 }

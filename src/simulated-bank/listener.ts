@@ -5,7 +5,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { BankOptions } from './bank.ts';
-import { createConnections } from './connections.ts';
+import { trackConnections } from './connections.ts';
 import type { FaultContext } from './fault-context.ts';
 
 /** The connection of a request. */
@@ -38,7 +38,7 @@ export interface BankListener {
 
 /** A port that passes every request to `receive`; a TLS port if `tls` is given. */
 export function createBankListener(receive: Receive, tls: BankOptions['tls']): BankListener {
-  const connections = createConnections();
+  const connections = trackConnections();
   const delays = new Set<AbortController>();
   let malformed = 0;
   let origin: string | undefined;

@@ -1,7 +1,7 @@
 /** Responses that are incomplete, slow, oversized or not valid HTTP. */
 
 import { pipeline } from 'node:stream/promises';
-import { type BankResponse, send, serializeHead } from './bank-response.ts';
+import { type SimulatedResponse, sendResponse, serializeHead } from './simulated-response.ts';
 import type { FaultContext } from './fault-context.ts';
 
 /** Half of the bytes that Content-Length announces, then FIN; half of the head if there is no body. */
@@ -73,13 +73,13 @@ function* paddedTo(bytes: number, json: Buffer): Generator<string> {
   yield end;
 }
 
-function firstHalf(bankResponse: BankResponse): Buffer {
+function firstHalf(bankResponse: SimulatedResponse): Buffer {
   const head = serializeHead(bankResponse, lengthOf(bankResponse));
   if (bankResponse.body.length === 0) return head.subarray(0, head.length / 2);
   return Buffer.concat([head, bankResponse.body.subarray(0, bankResponse.body.length / 2)]);
 }
 
-function lengthOf(bankResponse: BankResponse) {
+function lengthOf(bankResponse: SimulatedResponse) {
   return bankResponse.status === 204 ? [] : [['Content-Length', `${bankResponse.body.length}`] as const];
 }
 
@@ -128,5 +128,5 @@ export function sendInterim(
     const headers = status === 103 ? [['Link', '</style.css>; rel=preload'] as const] : [];
     socket.write(serializeHead({ status, headers, body: Buffer.alloc(0) }, []));
   }
-  send(response, bankResponse);
+  sendResponse(response, bankResponse);
 }

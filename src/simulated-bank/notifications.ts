@@ -62,7 +62,7 @@ const timeoutMs = 5_000;
 const attempts = 3;
 const retryMs = 1_000;
 
-export function createNotifications({ payments, ca, onSent }: NotificationsDependencies): Notifications {
+export function createNotificationSender({ payments, ca, onSent }: NotificationsDependencies): Notifications {
   const subscriptions = new Map<string, Subscription>();
   let sent: SentNotification[] = [];
   let timer: NodeJS.Timeout | undefined;

@@ -1,8 +1,8 @@
 /** The inputs that all eight operations share, and helpers for them. */
 import { type HeaderFields, headerValue } from '../pis/headers.ts';
 import { BankError } from './bank-error.ts';
-import type { BankResponse } from './bank-response.ts';
-import type { Clock } from './clock.ts';
+import type { SimulatedResponse } from './simulated-response.ts';
+import type { BankClock } from './clock.ts';
 import type { Links } from './links.ts';
 import type { Notifications } from './notifications.ts';
 import type { Payment, ScaApproach } from './payment-lifecycle.ts';
@@ -17,13 +17,13 @@ export interface OperationRequest {
 }
 
 /** One of the eight operations. @throws BankError if the bank refuses; nothing has been executed then */
-export type PerformOperation = (call: OperationRequest) => BankResponse;
+export type PerformOperation = (call: OperationRequest) => SimulatedResponse;
 
 /** The parts of one bank that the operations use. */
 export interface OperationContext {
   readonly payments: Payments;
   readonly links: Links;
-  readonly clock: Clock;
+  readonly clock: BankClock;
   readonly notifications: Pick<Notifications, 'subscribe'>;
 }
 

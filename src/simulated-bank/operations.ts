@@ -3,7 +3,7 @@ import { headerValue } from '../pis/headers.ts';
 import type { OperationName } from '../pis/operations.ts';
 import { authorisationLinks, createAuthorisationOperations } from './authorisations.ts';
 import { BankError } from './bank-error.ts';
-import { type BankResponse, jsonResponse, rawResponse, withHeaders } from './bank-response.ts';
+import { type SimulatedResponse, jsonResponse, rawResponse, withHeaders } from './simulated-response.ts';
 import {
   approachOf,
   isTrue,
@@ -33,7 +33,7 @@ export function createOperations(
 function initiatePayment(
   context: OperationContext,
   { route, headers, body }: OperationRequest,
-): BankResponse {
+): SimulatedResponse {
   if (headerValue(headers, 'psu-ip-address') === undefined) {
     throw new BankError(400, 'FORMAT_ERROR', 'PSU-IP-Address is missing', { path: 'PSU-IP-Address' });
   }
@@ -70,7 +70,7 @@ function initiatePayment(
 }
 
 /** Returns the initiation's body: JSON with the status added, any other type byte for byte. */
-function getPayment({ payments }: OperationContext, { route }: OperationRequest): BankResponse {
+function getPayment({ payments }: OperationContext, { route }: OperationRequest): SimulatedResponse {
   const payment = requirePayment(payments, route);
   if (payment.contentType !== 'application/json') return rawResponse(200, payment.contentType, payment.order);
   const order: object = JSON.parse(payment.order.toString('utf8'));
@@ -80,7 +80,7 @@ function getPayment({ payments }: OperationContext, { route }: OperationRequest)
 function getPaymentStatus(
   { payments, clock }: OperationContext,
   { route, headers }: OperationRequest,
-): BankResponse {
+): SimulatedResponse {
   const payment = requirePayment(payments, route);
   const status = payments.statusOf(payment);
   if (!wantsXml(payment, headerValue(headers, 'accept') ?? '*/*')) {
@@ -93,7 +93,7 @@ function getPaymentStatus(
 function cancelPayment(
   { payments, links, notifications }: OperationContext,
   { route, headers }: OperationRequest,
-): BankResponse {
+): SimulatedResponse {
   const payment = requirePayment(payments, route);
   const status = payments.statusOf(payment);
   if (isFinal(status)) {

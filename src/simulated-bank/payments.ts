@@ -1,6 +1,6 @@
 /** All payments of the bank. */
 import { randomBytes } from 'node:crypto';
-import type { Clock } from './clock.ts';
+import type { BankClock } from './clock.ts';
 import {
   type Payment,
   type PaymentAuthorisation,
@@ -49,7 +49,7 @@ export interface Payments {
 }
 
 /** @param name prefix of the payment ids */
-export function createPayments(name: string, clock: Clock, times: PaymentTimings): Payments {
+export function createPayments(name: string, clock: BankClock, times: PaymentTimings): Payments {
   const byId = new Map<string, Payment>();
   const wantedIds: string[] = [];
   const keep = (payment: Payment) => byId.set(payment.id, payment);

@@ -2,14 +2,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { BankOptions, SimulatedBank } from './bank.ts';
 import { BankError } from './bank-error.ts';
-import { createClock } from './clock.ts';
+import { createBankClock } from './clock.ts';
 import { createConditionWaiter } from './condition-waiter.ts';
 import { answerControl, isControl } from './control.ts';
 import { createFaultQueue } from './fault-queue.ts';
 import { handleRequest } from './handle-request.ts';
 import { createLinks } from './links.ts';
 import { type BankConnection, createBankListener } from './listener.ts';
-import { createNotifications } from './notifications.ts';
+import { createNotificationSender } from './notifications.ts';
 import { createOperations } from './operations.ts';
 import { defaultTimings } from './payment-lifecycle.ts';
 import { createPayments } from './payments.ts';
@@ -18,7 +18,7 @@ import { routeOf } from './routes.ts';
 
 /** In a test: `const bank = createSimulatedBank(); await bank.start(); t.after(bank.stop);` */
 export function createSimulatedBank(options: BankOptions = {}): SimulatedBank {
-  const { name = 'bank', basePath = '', segment = 'berlingroup', clock = createClock() } = options;
+  const { name = 'bank', basePath = '', segment = 'berlingroup', clock = createBankClock() } = options;
   const prefix = ['', ...segment.split('/').filter((part) => part !== '')].join('/');
   const before = {
     absolute: () => `${options.publicOrigin ?? listener.origin()}${basePath}${prefix}`,
@@ -31,7 +31,7 @@ export function createSimulatedBank(options: BankOptions = {}): SimulatedBank {
   const log = createRequestLog(conditions.notify);
   const faults = createFaultQueue();
   const payments = createPayments(name, clock, { ...defaultTimings, ...options.timings });
-  const notifications = createNotifications({
+  const notifications = createNotificationSender({
     payments,
     ca: options.notificationAuthority,
     onSent: conditions.notify,

@@ -2,7 +2,7 @@
 import { verify, X509Certificate } from 'node:crypto';
 import { type HeaderFields, headerValue } from '../pis/headers.ts';
 import { BankError } from './bank-error.ts';
-import { checkDigest } from './digest.ts';
+import { assertDigest } from './digest.ts';
 
 const algorithms: Readonly<Record<string, { readonly hash: string; readonly keyType: string }>> = {
   'rsa-sha256': { hash: 'sha256', keyType: 'rsa' },
@@ -18,7 +18,7 @@ const allowed = new Set([...requiredHeaders, ...optionalHeaders, 'date']);
  * @param authority the CA certificate of accepted QSealCs, as PEM
  * @throws BankError 401 SIGNATURE_MISSING, SIGNATURE_INVALID or CERTIFICATE_INVALID, 400 FORMAT_ERROR
  */
-export function checkSignature(authority: string, headers: HeaderFields, body: Buffer): void {
+export function assertSignature(authority: string, headers: HeaderFields, body: Buffer): void {
   const value = headerValue(headers, 'signature');
   if (value === undefined)
     throw new BankError(401, 'SIGNATURE_MISSING', 'Signature is missing', { path: 'Signature' });
@@ -51,7 +51,7 @@ export function checkSignature(authority: string, headers: HeaderFields, body: B
     Buffer.from(signature, 'base64'),
   );
   if (!signed) throw invalid('the signature does not match the signed headers');
-  checkDigest(headers, body);
+  assertDigest(headers, body);
 }
 
 const invalid = (text: string) => new BankError(401, 'SIGNATURE_INVALID', text, { path: 'Signature' });

@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import type { TestContext } from 'node:test';
 import { isStatusTag } from '../../src/request/status-tag.ts';
 import type { BankOptions, SimulatedBank } from '../../src/simulated-bank/bank.ts';
-import { type Clock, createClock } from '../../src/simulated-bank/clock.ts';
+import { type BankClock, createBankClock } from '../../src/simulated-bank/clock.ts';
 import { type Call, call, pairs, type Reply } from './call.ts';
 import { type Field, forwardedFields, valuesOf } from './fields.ts';
 import { publicUrl, type Sections, startBank, startGateway } from './gateway.ts';
@@ -15,7 +15,7 @@ export interface Differential {
   readonly bank: SimulatedBank;
   readonly directBank: SimulatedBank;
   /** The clock of both banks; stands at noon until the test advances it. */
-  readonly clock: Clock;
+  readonly clock: BankClock;
   readonly gatewayUrl: string;
   /**
    * Makes the same call on both sides, and asserts that the gateway changed nothing but the URLs of the bank's API.
@@ -34,7 +34,7 @@ export async function startDifferential(
   sections: Sections = {},
 ): Promise<Differential> {
   const noon = Date.parse('2026-01-01T12:00:00Z');
-  const clock = createClock(() => noon);
+  const clock = createBankClock(() => noon);
   const bank = await startBank(t, { ...options, clock });
   const directBank = await startBank(t, { ...options, clock });
   const sandbox = { baseUrl: bank.baseUrl, standardVersion };

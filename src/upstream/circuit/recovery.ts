@@ -76,7 +76,7 @@ export function createRecovery({
  * @param lane the lane of the circuit
  * @returns `neutral` if the probe could not be sent
  */
-export type Probe = (lane: Lane) => Promise<ProbeOutcome>;
+export type CircuitProbe = (lane: Lane) => Promise<ProbeOutcome>;
 
 interface ProbeDependencies {
   /** A probe takes a permit like any other call. */
@@ -96,7 +96,7 @@ export function createProbe({
   get,
   timeoutMs,
   now = () => performance.now(),
-}: ProbeDependencies): Probe {
+}: ProbeDependencies): CircuitProbe {
   return (lane) => {
     const deadlineAtMs = now() + timeoutMs; // enforced by the rate limiter and by the transport
     return limiter

@@ -18,7 +18,7 @@ import type { ProbeOutcome } from './classify-outcome.ts';
 import { createFailureWindow } from './failure-window.ts';
 import { type CircuitCause, causeOfLane, createFirstFailure } from './first-failure.ts';
 import type { CircuitId, Hold, Holds } from './holds.ts';
-import type { Probe } from './recovery.ts';
+import type { CircuitProbe } from './recovery.ts';
 
 export interface Circuits {
   /** @throws Error if there is no such environment */
@@ -64,7 +64,7 @@ export interface CircuitChange extends CircuitId, StateChange {
 
 interface CircuitsDependencies {
   /** By environment. */
-  readonly probes: ReadonlyMap<string, Probe>;
+  readonly probes: ReadonlyMap<string, CircuitProbe>;
   readonly holds: Pick<Holds, 'of'>;
   readonly onChange: (change: CircuitChange) => void;
 }
@@ -96,7 +96,7 @@ export function createCircuits(
 }
 
 interface TenantCircuitsDependencies {
-  readonly probe: Probe;
+  readonly probe: CircuitProbe;
   readonly holdOf: (id: CircuitId) => Hold | undefined;
   readonly onChange: (change: CircuitChange) => void;
   /** Milliseconds of a monotonic clock. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type Admission, createEndpointGate } from '../../../src/notifications/endpoint-gate.ts';
+import { type GateDecision, createEndpointGate } from '../../../src/notifications/endpoint-gate.ts';
 
 const never = new AbortController().signal;
 
@@ -8,7 +8,7 @@ function setUp() {
   const clock = { nowMs: 1_000 };
   const gate = createEndpointGate(() => clock.nowMs);
   const leaves: ((succeeded: boolean) => void)[] = [];
-  async function enter(signal = never): Promise<Admission> {
+  async function enter(signal = never): Promise<GateDecision> {
     const admission = await gate.enter('endpoint', signal);
     if (admission.kind === 'send') leaves.push(admission.leave);
     return admission;

@@ -6,7 +6,7 @@ import {
 } from '../../../src/notifications/poll-subscriptions.ts';
 import type {
   ScaRead,
-  StatusRead,
+  StatusReadResult,
   SubscriptionReader,
 } from '../../../src/notifications/read-subscription.ts';
 import {
@@ -31,7 +31,7 @@ const subscription = subscriptionSince(now, {
   status: { hash: 'RCVD', code: 'RCVD', finality: 'pending', since: now },
 });
 
-const statusOf = (code: string, finality: 'pending' | 'settled' | 'final' = 'pending'): StatusRead => ({
+const statusOf = (code: string, finality: 'pending' | 'settled' | 'final' = 'pending'): StatusReadResult => ({
   kind: 'status',
   hash: code,
   code,
@@ -40,7 +40,7 @@ const statusOf = (code: string, finality: 'pending' | 'settled' | 'final' = 'pen
 
 async function setUp(
   t: TestContext,
-  result: StatusRead,
+  result: StatusReadResult,
   {
     scaReads = [],
     duringRead = async () => {},
@@ -284,7 +284,7 @@ describe('the polls of subscriptions', () => {
       content: 'LAST',
       status: { hash: 'ACSC', code: 'ACSC', finality: 'settled', since },
     };
-    const results: readonly StatusRead[] = [
+    const results: readonly StatusReadResult[] = [
       statusOf('ACSC', 'settled'),
       { kind: 'known', dueInMs: 1_000 },
       { kind: 'refused' },

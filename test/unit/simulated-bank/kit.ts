@@ -3,7 +3,7 @@ import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import type { BankOptions, SimulatedBank } from '../../../src/simulated-bank/bank.ts';
-import { createClock } from '../../../src/simulated-bank/clock.ts';
+import { createBankClock } from '../../../src/simulated-bank/clock.ts';
 import { createSimulatedBank } from '../../../src/simulated-bank/server.ts';
 
 /** After the examples of The Berlin Group, NextGenPSD2 XS2A OpenAPI 1.3.11, CC BY 4.0. */
@@ -62,7 +62,7 @@ interface Ask {
 /** A bank with a clock that stands still at noon, started; stopped when the test ends. */
 export async function startedBank(t: TestContext, options: BankOptions = {}): Promise<SimulatedBank> {
   const noon = Date.parse('2026-01-01T12:00:00Z');
-  const bank = createSimulatedBank({ clock: createClock(() => noon), ...options });
+  const bank = createSimulatedBank({ clock: createBankClock(() => noon), ...options });
   await bank.start();
   t.after(bank.stop);
   return bank;

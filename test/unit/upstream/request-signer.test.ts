@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { type HeaderFields, headerValue } from '../../../src/pis/headers.ts';
-import { checkSignature } from '../../../src/simulated-bank/signature.ts';
+import { assertSignature } from '../../../src/simulated-bank/signature.ts';
 import { createRequestSigner } from '../../../src/upstream/request-signer.ts';
 import { createAuthority, type IssuedCertificate, openssl } from '../../kit/openssl.ts';
 import { seededRuns } from '../../kit/seeded-runs.ts';
@@ -82,14 +82,14 @@ describe('signed request', () => {
 
     test(`is accepted by the bank, and refused if any signed part has changed: ${algorithm}`, async () => {
       const headers = await signerWith(issued, algorithm).sign({ headers: complete, body });
-      checkSignature(authority.cert, headers, body);
+      assertSignature(authority.cert, headers, body);
       for (const name of ['digest', 'x-request-id', 'psu-id', 'date', 'tpp-redirect-uri', 'signature']) {
         const changed = headers.map(
           ([field, value]) => [field, field.toLowerCase() === name ? corrupt(value) : value] as const,
         );
-        assert.throws(() => checkSignature(authority.cert, changed, body), { status: 401 }, name);
+        assert.throws(() => assertSignature(authority.cert, changed, body), { status: 401 }, name);
       }
-      assert.throws(() => checkSignature(authority.cert, headers, Buffer.from(`${body} `)), { status: 401 });
+      assert.throws(() => assertSignature(authority.cert, headers, Buffer.from(`${body} `)), { status: 401 });
     });
   }
 
@@ -113,7 +113,7 @@ describe('signed request', () => {
   test('signs only the fields that are present', async () => {
     const headers = await signerWith(rsa).sign({ headers: complete.slice(0, 2), body });
     assert.equal(parameter(headers, 'headers'), 'digest x-request-id');
-    checkSignature(authority.cert, headers, body);
+    assertSignature(authority.cert, headers, body);
   });
 
   test('keeps all other fields and their order', async () => {
@@ -151,7 +151,7 @@ describe('signed request', () => {
           headers: [...complete.slice(0, 2), ['PSU-ID', psuId]],
           body: Buffer.from(bytes),
         });
-        checkSignature(authority.cert, headers, Buffer.from(bytes));
+        assertSignature(authority.cert, headers, Buffer.from(bytes));
       }),
       seededRuns(t, 200),
     );
@@ -160,7 +160,7 @@ describe('signed request', () => {
 
 describe('bank that requires signatures', () => {
   const refused = (headers: HeaderFields, code: string, ca = authority.cert) =>
-    assert.throws(() => checkSignature(ca, headers, body), { code });
+    assert.throws(() => assertSignature(ca, headers, body), { code });
 
   test('refuses an unsigned request', () => refused(complete, 'SIGNATURE_MISSING'));
 
