@@ -4,6 +4,7 @@ import { createOperatorAccess } from './admin/operator-access.ts';
 import type { ReadAdminCredentials } from './admin/operators.ts';
 import { createSessions } from './admin/sessions.ts';
 import { createAdminServer } from './admin-server.ts';
+import { createBankNotificationServer } from './bank-notification-server.ts';
 import type { ReloadReport, ReloadRequest, ReloadResult } from './config/config-changes.ts';
 import type { Config } from './config/schema.ts';
 import { createFleetTasks } from './fleet-tasks.ts';
@@ -18,7 +19,6 @@ import { readListenerTls, watchListenerTls } from './http/listener-tls.ts';
 import { openConfiguredServer } from './http/open-configured-server.ts';
 import { reusePortWarning } from './http/reuse-port.ts';
 import { createPeriodicTask, heartbeatMs } from './periodic-task.ts';
-import { createPushServer } from './push-server.ts';
 import { createReadinessCheck } from './readiness.ts';
 import { createConfigReloader, type LoadConfig } from './reload-config.ts';
 import { asGatewayError } from './request/errors.ts';
@@ -151,8 +151,8 @@ export function assembleGateway(
     'admin-listener',
   );
   readiness.addListener(adminCertificate);
-  const pushServer = createPushServer(config, services, requestHandlers);
-  readiness.addListener(pushServer.certificate);
+  const bankNotificationServer = createBankNotificationServer(config, services, requestHandlers);
+  readiness.addListener(bankNotificationServer.certificate);
 
   const fleetTasks = createFleetTasks({ services, requestHandlers, listenerCertificate, readiness, events });
   // A task of its own: it must not wait for the shared state.
@@ -160,7 +160,7 @@ export function assembleGateway(
     await Promise.all([
       listenerCertificate.refresh(),
       adminCertificate.refresh(),
-      pushServer.certificate.refresh(),
+      bankNotificationServer.certificate.refresh(),
       requestHandlers.current.upstreams.pollCertificateFiles(),
     ]);
     return filePollMs;
@@ -208,7 +208,7 @@ export function assembleGateway(
   function drain(): void {
     readiness.phase = 'draining';
     listener.drain();
-    pushServer.drain();
+    bankNotificationServer.drain();
     services.notifications.openListeners.drain();
     events.close();
   }
@@ -222,10 +222,10 @@ export function assembleGateway(
 
   async function stop(why?: string): Promise<void> {
     drain();
-    await Promise.all([listener.close(), closeServer(adminServer), pushServer.close()]);
+    await Promise.all([listener.close(), closeServer(adminServer), bankNotificationServer.close()]);
     readiness.phase = 'closed';
     for (const task of tasks) task.stop();
-    await services.pushes.receiver.stop();
+    await services.bankNotifications.receiver.stop();
     await services.webhooks.stop();
     await services.requestRecords.flush();
     await services.contractGuard.close();
@@ -256,7 +256,7 @@ export function assembleGateway(
         const { host, port, reusePort } = config.listen;
         const adminAddress = { host: config.admin.host, port: config.admin.port };
         const adminPort = await openConfiguredServer(adminServer, 'admin', adminAddress);
-        const notificationPort = await pushServer.open();
+        const notificationPort = await bankNotificationServer.open();
         const tppPort = await openConfiguredServer(listener.server, 'listen', { host, port, reusePort });
         for (const task of tasks) task.start();
         readiness.phase = 'serving';

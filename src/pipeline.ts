@@ -16,7 +16,10 @@ import { enforceIdempotency, type IdempotencyDependencies } from './idempotency/
 import { type IdentifyTenantDependencies, identifyTenant } from './identities/identify-tenant.ts';
 import { type AwaitStatusDependencies, awaitStatus } from './notifications/await-status.ts';
 import { type RenewCredentialsDependencies, renewCredentials } from './notifications/renew-credentials.ts';
-import { type RequestPushesDependencies, requestPushes } from './notifications/request-pushes.ts';
+import {
+  type RequestBankNotificationsDependencies,
+  requestBankNotifications,
+} from './notifications/request-bank-notifications.ts';
 import { type SubscribeDependencies, subscribe } from './notifications/subscribe.ts';
 import type { Lane } from './pis/operations.ts';
 import type { PisRequest } from './request/messages.ts';
@@ -41,7 +44,7 @@ export interface PipelineDependencies
   readonly statusCache: StatusCache;
   readonly notifications: AwaitStatusDependencies;
   readonly webhooks: SubscribeDependencies & RenewCredentialsDependencies;
-  readonly pushes: RequestPushesDependencies;
+  readonly bankNotifications: RequestBankNotificationsDependencies;
   /** Base URL of the gateway for TPPs, for the links in responses. */
   readonly publicUrl: string;
   readonly segment: string;
@@ -49,7 +52,8 @@ export interface PipelineDependencies
 }
 
 export function createPipeline(dependencies: PipelineDependencies): Handler<PisRequest> {
-  const { idempotency, statusCache, notifications, webhooks, pushes, publicUrl, segment } = dependencies;
+  const { idempotency, statusCache, notifications, webhooks, bankNotifications, publicUrl, segment } =
+    dependencies;
   const routing = { ...dependencies, prefetchStatus: statusCache.prefetch };
   const begin = startPipeline<PisRequest>()
     .use(observe(dependencies.observer, dependencies.startTrace))
@@ -62,7 +66,7 @@ export function createPipeline(dependencies: PipelineDependencies): Handler<PisR
       .use(chooseEnvironment(routing)) // sets request.environment
       .use(enforceContract(dependencies)) // after the ledger: a repeat gets its response before any rule
       .use(subscribe(webhooks)) // to webhooks about the status
-      .use(requestPushes(pushes)) // where the bank sends notifications
+      .use(requestBankNotifications(bankNotifications)) // where the bank sends notifications
       .use(cacheStatus(statusCache)) // invalidates before and after
       .use(rewriteUrls(publicUrl, segment))
       .use(reportContract(dependencies)) // queues checks of the request and of the bank's response

@@ -25,7 +25,7 @@ import {
   IdentityContradiction,
 } from './identities/configured-identities.ts';
 import { identitySettingsOf } from './identities/identity-settings.ts';
-import { bankNotificationsIn } from './notifications/bank-notifications.ts';
+import { bankNotificationModeIn } from './notifications/bank-notification-modes.ts';
 import { pollHeadersOf } from './notifications/poll-target.ts';
 import type { PollPipeline } from './notifications/status-reads.ts';
 import { subscriptionIntervalMs } from './notifications/subscription-schedule.ts';
@@ -186,11 +186,11 @@ function createRequestHandler(
     },
     guarded,
     contractGuard: services.contractGuard,
-    pushes: {
-      modeOf: bankNotificationsIn(config),
-      createToken: services.pushes.tokens.create,
+    bankNotifications: {
+      modeOf: bankNotificationModeIn(config),
+      createToken: services.bankNotifications.tokens.create,
       publicUrl: config.notifications.publicUrl ?? '',
-      record: services.pushes.receiver.record,
+      record: services.bankNotifications.receiver.record,
       paymentKeyOf,
     },
     prefetchPermit,

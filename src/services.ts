@@ -21,9 +21,12 @@ import {
   logWithNames,
   type WithNames,
 } from './identities/recorded-names.ts';
-import { receivingEnvironments } from './notifications/bank-notifications.ts';
+import { receivingEnvironments } from './notifications/bank-notification-modes.ts';
+import {
+  type BankNotifications,
+  createBankNotifications,
+} from './notifications/create-bank-notifications.ts';
 import { createNotifications, type NotificationServices } from './notifications/create-notifications.ts';
-import { createPushes, type Pushes } from './notifications/create-pushes.ts';
 import { createWebhooks, type Webhooks } from './notifications/create-webhooks.ts';
 import { createPeriodicTask, type PeriodicTask } from './periodic-task.ts';
 import { createRequestRecords, type RequestRecords } from './request-log/create-request-records.ts';
@@ -65,7 +68,7 @@ export interface Services {
   readonly statusCache: StatusCacheServices;
   readonly notifications: NotificationServices;
   readonly webhooks: Webhooks;
-  readonly pushes: Pushes;
+  readonly bankNotifications: BankNotifications;
   readonly holds: Holds;
   readonly upstream: SharedUpstreamState;
   readonly takeQuota: TakeQuota;
@@ -160,17 +163,17 @@ export function createServices(
     now: statusCache.now,
   });
 
-  const pushes = createPushes({
+  const bankNotifications = createBankNotifications({
     keyValues: encryptedState.keyValues,
     events: statusCache.events,
     reads: notifications.reads,
-    onPushed: webhooks.onPushed,
+    onBankNotification: webhooks.onBankNotification,
     keepForMs: () => currentConfig.value.notifications.keepFor,
     metrics,
   });
   /** Other installations have no secret. */
-  const refreshPushSecret = async () => {
-    if (receivingEnvironments(currentConfig.value).length > 0) await pushes.tokens.refresh();
+  const refreshNotificationSecret = async () => {
+    if (receivingEnvironments(currentConfig.value).length > 0) await bankNotifications.tokens.refresh();
   };
 
   const requestRecords = createRequestRecords({
@@ -214,7 +217,7 @@ export function createServices(
       ledger.maintain(),
       statusCache.invalidation.flush(),
       statusCache.cacheKeys.refreshSecret(),
-      refreshPushSecret(),
+      refreshNotificationSecret(),
       adaptiveRates.refresh(),
       instanceCounter.refresh(),
     ]);
@@ -249,7 +252,7 @@ export function createServices(
     statusCache,
     notifications,
     webhooks,
-    pushes,
+    bankNotifications,
     holds,
     upstream: { permits, adaptiveRates, holds, timeline },
     requestRecords,
@@ -265,7 +268,7 @@ export function createServices(
         ledger.lossGuard.verify(),
         holds.refresh(),
         adaptiveRates.refresh(),
-        refreshPushSecret(),
+        refreshNotificationSecret(),
       ]);
     },
   };

@@ -37,7 +37,12 @@ const timeoutMs = 5_000;
  * Resolves the host name, connects, checks the certificate, and expects a final status below 500 that is neither 401 nor 403: with
  * these, the bank refuses the gateway itself, and would refuse its payments as well. Never rejects.
  */
-export function preflight({ url, agent, headers = [], expects = [] }: PreflightTarget): Promise<PreflightReport> {
+export function preflight({
+  url,
+  agent,
+  headers = [],
+  expects = [],
+}: PreflightTarget): Promise<PreflightReport> {
   const steps: PreflightStep[] = [];
   const secure = url.startsWith('https:');
   const hasHostname = isIP(hostWithoutBrackets(new URL(url).hostname)) === 0;

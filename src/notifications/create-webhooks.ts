@@ -36,7 +36,7 @@ export interface Webhooks {
   readonly manage: ManageSubscriptions;
   readonly limit: SubscriptionLimit;
   /** The bank has sent a notification of a payment: its subscription is due. @throws GatewayError STATE_UNAVAILABLE */
-  onPushed(payment: PaymentOfTenant): Promise<void>;
+  onBankNotification(payment: PaymentOfTenant): Promise<void>;
   /** Starts the work that is due. To be called every second. */
   run(): void;
   /** Ends the work in progress; other instances continue it at once. */
@@ -204,7 +204,7 @@ export function createWebhooks({
 
   /** The status of a payment has, or may have, changed: its subscription is due. */
   async function onStatusEvent({ what, tenantId, paymentKey }: StatusEvent): Promise<void> {
-    if (what === 'pushed' || !hasWebhooks(tenantId)) return; // `onPushed` was called before
+    if (what === 'pushed' || !hasWebhooks(tenantId)) return; // `onBankNotification` was called before
     const key = subscriptionKeyOf(tenantId, paymentKey);
     const subscription = await store.read(key);
     if (!subscription || subscription.suspended || isOver(subscription)) return;
@@ -216,7 +216,7 @@ export function createWebhooks({
     onStatusEvent(event).catch(() => {}); // the next poll sees it
   });
 
-  async function onPushed({ tenantId, paymentKey }: PaymentOfTenant): Promise<void> {
+  async function onBankNotification({ tenantId, paymentKey }: PaymentOfTenant): Promise<void> {
     if (!hasWebhooks(tenantId)) return;
     let queue: string | undefined;
     await store.change(subscriptionKeyOf(tenantId, paymentKey), (current) => {
@@ -235,7 +235,7 @@ export function createWebhooks({
   const webhooks: Webhooks = {
     current: undefined,
     store,
-    onPushed,
+    onBankNotification,
     limit: createSubscriptionLimit({
       schedules,
       environmentIds: () => allEnvironments().map(({ id }) => id),

@@ -206,12 +206,12 @@ export function createSubscriptionPolls({
     const hasMessage = subscription.message?.id === messageId;
     const delivery: DueChange = { queue: queueNames.delivery(current.tenant), inMs: 0 };
     const dueMs = nextReadMs(subscription, status, nowMs, leftMs);
-    const isPushed =
+    const isNotified =
       current.pushes !== before.pushes && status?.kind !== 'refused' && status?.kind !== 'failed';
     return {
       subscription,
       due: [
-        { queue, inMs: isPushed && dueMs !== undefined ? 0 : dueMs, lease: lease() },
+        { queue, inMs: isNotified && dueMs !== undefined ? 0 : dueMs, lease: lease() },
         ...(hasMessage ? [delivery, { queue: queueNames.dead(current.tenant), inMs: undefined }] : []),
       ],
     };

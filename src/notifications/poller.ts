@@ -63,8 +63,8 @@ interface Watch extends PaymentOfTenant {
   /** Whether a poll waits for its permit, or for the bank. Checks continue. */
   isPolling: boolean;
   /** How many notifications the bank has sent, and how many of them before the last read, here or on another instance. */
-  pushes: number;
-  readPushes: number;
+  notifications: number;
+  readNotifications: number;
   /** The last poll of this instance. Milliseconds since 1970. */
   polledAtMs: number;
   /** Failed polls in a row. */
@@ -112,7 +112,7 @@ export function createPoller({
     const watch = watches.get(nameOf(event));
     if (!watch) return;
     const sinceLastMs = now() - watch.changedAtMs;
-    if (event.what === 'pushed') watch.pushes += 1;
+    if (event.what === 'pushed') watch.notifications += 1;
     if (event.what !== 'changed') void check(watch);
     else if (sinceLastMs < afterChangeMs) checkLater(watch, afterChangeMs - sinceLastMs);
     else onChanged(watch);
@@ -147,30 +147,35 @@ export function createPoller({
   /** Compares what the listeners know with the cached payment, and polls if that is due. @returns milliseconds until the next check */
   async function checkOnce(watch: Watch): Promise<number> {
     const { current } = reads;
-    const { pushes } = watch;
+    const { notifications } = watch;
     const recorded = await current?.statuses.recorded(watch.paymentKey);
     if (!current || !recorded) return retryMs;
     if (recorded.hash !== undefined) notify(watch, ({ known }) => known.hash !== recorded.hash);
     if (watch.isPolling) return checkMs;
     const dueInMs = dueAtMs(current, watch, recorded) - now();
     if (dueInMs > 0) return Math.min(dueInMs, checkMs);
-    startPoll(current, watch, recorded, pushes);
+    startPoll(current, watch, recorded, notifications);
     return checkMs;
   }
 
   /**
    * Does not wait for its end: a message about the payment, or a new listener, is checked at once.
    *
-   * @param pushes the notifications before the payment was read
+   * @param notifications the notifications before the payment was read
    */
-  function startPoll(current: PollPipeline, watch: Watch, recorded: RecordedStatus, pushes: number): void {
+  function startPoll(
+    current: PollPipeline,
+    watch: Watch,
+    recorded: RecordedStatus,
+    notifications: number,
+  ): void {
     watch.isPolling = true;
     const end = (nextMs: number) => {
       watch.isPolling = false;
       if (watch.isChecking) watch.isOutdated = true;
       else checkLater(watch, nextMs);
     };
-    poll(current, watch, recorded, pushes).then(end, () => end(retryMs));
+    poll(current, watch, recorded, notifications).then(end, () => end(retryMs));
   }
 
   /** When the next poll is due. Milliseconds since 1970. */
@@ -183,7 +188,7 @@ export function createPoller({
       const requestedMs = Math.min(schedule.maxInterval, watch.retryAfterMs);
       return watch.polledAtMs + Math.max(requestedMs, retryIntervalMs(longestMs, watch.failures));
     }
-    if (recorded.hash === undefined || watch.pushes > watch.readPushes) return 0;
+    if (recorded.hash === undefined || watch.notifications > watch.readNotifications) return 0;
     const readAtMs = Math.max(storedAtMs, watch.polledAtMs);
     const intervalMs = intervalMsOf(schedule, watch, recorded, readAtMs);
     return intervalMs === undefined ? Number.POSITIVE_INFINITY : readAtMs + intervalMs;
@@ -204,14 +209,14 @@ export function createPoller({
     { schedule, statuses }: PollPipeline,
     watch: Watch,
     recorded: RecordedStatus,
-    pushes: number,
+    notifications: number,
   ): Promise<number> {
     const listener = mostUrgent(watch);
     if (!listener) return checkMs;
     const { target } = listener;
     const lease = await takePollLease(keyValues, pollLeaseName(watch, recorded.generation));
     if (!lease) {
-      watch.readPushes = pushes; // each notification begins a generation: the holder of the lease reads after it
+      watch.readNotifications = notifications; // each notification begins a generation: the holder of the lease reads after it
       return retryMs;
     }
     const duePoll = { environment: target.environment, tenantId: watch.tenantId, urgency: listener.urgency };
@@ -235,7 +240,7 @@ export function createPoller({
     const { hash, sinceMs } = recorded;
     const readAtMs = Math.max(recorded.readAtMs, watch.polledAtMs);
     const intervalMs = intervalMsOf(schedule, watch, recorded, readAtMs);
-    watch.readPushes = watch.pushes;
+    watch.readNotifications = watch.notifications;
     const result = await reads.read(target, watch.isInstant && intervalMs ? keptMsOf(intervalMs) : undefined);
     watch.polledAtMs = now();
     count(outcomeOf(result, hash));
@@ -347,8 +352,8 @@ const newWatch = ({ tenantId, paymentKey, operation }: PollTarget): Watch => ({
   isChecking: false,
   isOutdated: false,
   isPolling: false,
-  pushes: 0,
-  readPushes: 0,
+  notifications: 0,
+  readNotifications: 0,
   polledAtMs: 0,
   failures: 0,
   retryAfterMs: 0,

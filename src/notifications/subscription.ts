@@ -51,7 +51,7 @@ const subscriptionShape = z.object({
   authorisedAt: z.number().optional(),
   /** How many reads have failed since the last one that succeeded. */
   failedReads: z.number().optional(),
-  /** How many notifications of the bank have made a read due: one that arrives during a read causes another one. */
+  /** How many notifications of the bank have made a read due: one that arrives during a read causes another one. A stored name. */
   pushes: z.number().optional(),
   /** Set while the bank refuses the credentials: the gateway does not read the status until the TPP has read it itself. */
   suspended: z.literal(true).optional(),

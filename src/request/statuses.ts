@@ -37,7 +37,7 @@ export interface PaymentOfTenant {
 export interface StatusEvent extends PaymentOfTenant {
   /**
    * `changed`: a read has shown another status than the recorded one. `written`: a write or an authorisation has ended, so the
-   * status may have changed. `pushed`: the bank says so.
+   * status may have changed. `pushed`: the bank has sent a notification (a name in messages between instances).
    */
   readonly what: 'changed' | 'written' | 'pushed';
 }

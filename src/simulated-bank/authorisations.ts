@@ -1,7 +1,6 @@
 /** The three operations on authorisations of payments and of cancellations. */
 
 import { BankError } from './bank-error.ts';
-import { type SimulatedResponse, jsonResponse, withHeaders } from './simulated-response.ts';
 import {
   approachOf,
   type OperationContext,
@@ -11,6 +10,7 @@ import {
 } from './operation-context.ts';
 import { isFinal, type Payment, type PaymentAuthorisation } from './payment-lifecycle.ts';
 import type { AuthorisationType } from './payments.ts';
+import { jsonResponse, type SimulatedResponse, withHeaders } from './simulated-response.ts';
 import { parseObject } from './validate-initiation.ts';
 
 type AuthorisationOperation = 'startAuthorisation' | 'listAuthorisations' | 'getAuthorisation';

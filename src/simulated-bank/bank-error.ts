@@ -1,6 +1,6 @@
 /** Errors of the bank, in either of the standard's two formats. */
 import { type HeaderFields, headerValue } from '../pis/headers.ts';
-import { type SimulatedResponse, jsonResponse, rawResponse, withHeaders } from './simulated-response.ts';
+import { jsonResponse, rawResponse, type SimulatedResponse, withHeaders } from './simulated-response.ts';
 
 interface BankErrorDetails {
   /** The location of the error: a header's name, or a path in the body. */

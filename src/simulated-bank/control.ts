@@ -2,10 +2,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
 import type { SimulatedBank } from './bank.ts';
-import { jsonResponse, sendResponse } from './simulated-response.ts';
 import { explanationOf } from './control-explanation.ts';
 import { parseFaults } from './faults.ts';
 import type { LoggedRequest } from './request-log.ts';
+import { jsonResponse, sendResponse } from './simulated-response.ts';
 
 const root = '/_bank';
 
@@ -29,7 +29,10 @@ export async function answerControl(
     const result = action(bank, body, decodeURIComponent(path.slice('payments/'.length)));
     sendResponse(response, jsonResponse(200, result));
   } catch (error) {
-    sendResponse(response, jsonResponse(400, { error: error instanceof Error ? error.message : 'unreadable body' }));
+    sendResponse(
+      response,
+      jsonResponse(400, { error: error instanceof Error ? error.message : 'unreadable body' }),
+    );
   }
 }
 

@@ -1,6 +1,5 @@
 /** The effect of each fault on a request. */
 import { gzipSync } from 'node:zlib';
-import { type SimulatedResponse, jsonResponse, sendResponse, withHeaders } from './simulated-response.ts';
 import type { FaultContext } from './fault-context.ts';
 import { type Fault, type FaultName, type FaultParameters, faultRows } from './faults.ts';
 import {
@@ -15,6 +14,7 @@ import {
   switchProtocols,
   twoLengths,
 } from './malformed-responses.ts';
+import { jsonResponse, type SimulatedResponse, sendResponse, withHeaders } from './simulated-response.ts';
 
 type FaultHandler<Name extends FaultName> = (
   exchange: FaultContext,

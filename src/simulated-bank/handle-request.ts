@@ -2,7 +2,6 @@
 import { type HeaderFields, headerFieldsFrom, headerValue } from '../pis/headers.ts';
 import type { OperationName } from '../pis/operations.ts';
 import { BankError, bankErrorResponse } from './bank-error.ts';
-import { type SimulatedResponse, sendResponse, withHeaders } from './simulated-response.ts';
 import { assertDigest } from './digest.ts';
 import type { FaultContext } from './fault-context.ts';
 import { applyFault } from './fault-handlers.ts';
@@ -11,6 +10,7 @@ import { type FaultMoment, momentOf } from './faults.ts';
 import type { PerformOperation } from './operation-context.ts';
 import type { BankRoute } from './routes.ts';
 import { assertSignature } from './signature.ts';
+import { type SimulatedResponse, sendResponse, withHeaders } from './simulated-response.ts';
 
 const products = [
   'sepa-credit-transfers',

@@ -1,8 +1,8 @@
 /** Responses that are incomplete, slow, oversized or not valid HTTP. */
 
 import { pipeline } from 'node:stream/promises';
-import { type SimulatedResponse, sendResponse, serializeHead } from './simulated-response.ts';
 import type { FaultContext } from './fault-context.ts';
+import { type SimulatedResponse, sendResponse, serializeHead } from './simulated-response.ts';
 
 /** Half of the bytes that Content-Length announces, then FIN; half of the head if there is no body. */
 export function closeMidResponse({ socket, bankResponse }: FaultContext): void {

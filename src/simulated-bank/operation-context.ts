@@ -1,13 +1,13 @@
 /** The inputs that all eight operations share, and helpers for them. */
 import { type HeaderFields, headerValue } from '../pis/headers.ts';
 import { BankError } from './bank-error.ts';
-import type { SimulatedResponse } from './simulated-response.ts';
 import type { BankClock } from './clock.ts';
 import type { Links } from './links.ts';
 import type { Notifications } from './notifications.ts';
 import type { Payment, ScaApproach } from './payment-lifecycle.ts';
 import type { Payments } from './payments.ts';
 import type { BankRoute } from './routes.ts';
+import type { SimulatedResponse } from './simulated-response.ts';
 
 /** A completely read request of one of the eight operations. */
 export interface OperationRequest {

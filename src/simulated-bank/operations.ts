@@ -3,7 +3,6 @@ import { headerValue } from '../pis/headers.ts';
 import type { OperationName } from '../pis/operations.ts';
 import { authorisationLinks, createAuthorisationOperations } from './authorisations.ts';
 import { BankError } from './bank-error.ts';
-import { type SimulatedResponse, jsonResponse, rawResponse, withHeaders } from './simulated-response.ts';
 import {
   approachOf,
   isTrue,
@@ -13,6 +12,7 @@ import {
   requirePayment,
 } from './operation-context.ts';
 import { isFinal, type Payment } from './payment-lifecycle.ts';
+import { jsonResponse, rawResponse, type SimulatedResponse, withHeaders } from './simulated-response.ts';
 import { statusReport } from './status-report.ts';
 import { validateInitiation } from './validate-initiation.ts';
 

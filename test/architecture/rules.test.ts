@@ -42,10 +42,10 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     ...[...foundation, ...parts, 'admin', 'services.ts', 'request-handler.ts', 'readiness.ts'],
     'admin-listener.ts',
   ],
-  'push-listener.ts': [...foundation, 'http', 'notifications'],
-  'push-server.ts': [
+  'bank-notification-listener.ts': [...foundation, 'http', 'notifications'],
+  'bank-notification-server.ts': [
     ...[...foundation, 'http', 'notifications', 'services.ts', 'request-handler.ts'],
-    'push-listener.ts',
+    'bank-notification-listener.ts',
   ],
   'instance-report.ts': ['telemetry', 'upstream', 'admin', 'version.ts'],
   'fleet-tasks.ts': [
@@ -61,7 +61,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
       'readiness.ts',
       'fleet-tasks.ts',
       'admin-server.ts',
-      'push-server.ts',
+      'bank-notification-server.ts',
     ],
   ],
   commands: [

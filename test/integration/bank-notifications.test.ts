@@ -109,7 +109,7 @@ describe('notifications of a bank', { skip: skipWithoutRedisServer }, () => {
   const readsOf = (paymentId: string) =>
     bank.requests.filter(({ url }) => url.endsWith(`/${paymentId}/status`)).length;
 
-  const push = (
+  const notify = (
     { notificationUrl }: GatewayUnderTest,
     name: string,
     body: string | Buffer = '{}',
@@ -181,7 +181,7 @@ describe('notifications of a bank', { skip: skipWithoutRedisServer }, () => {
 
     const startedAtMs = performance.now();
     const replies = await Promise.all(
-      Array.from({ length: 1_000 }, (_, at) => push(at % 2 === 0 ? one : other, name, '{}', agent)),
+      Array.from({ length: 1_000 }, (_, at) => notify(at % 2 === 0 ? one : other, name, '{}', agent)),
     );
     const seconds = (performance.now() - startedAtMs) / 1_000;
     agent.destroy();
@@ -208,17 +208,17 @@ describe('notifications of a bank', { skip: skipWithoutRedisServer }, () => {
       randomBytes(36).toString('base64url'),
       '',
     ];
-    for (const forged of names) assert.equal((await push(one, forged)).status, 404, forged);
+    for (const forged of names) assert.equal((await notify(one, forged)).status, 404, forged);
     for (const method of ['GET', 'HEAD', 'PUT', 'DELETE'])
       assert.equal((await call(one.notificationUrl, { method, path: `/${name}` })).status, 405);
-    assert.equal((await push(one, name, Buffer.alloc(65_537))).status, 413);
+    assert.equal((await notify(one, name, Buffer.alloc(65_537))).status, 413);
     assert.deepEqual(state.roundTrips, []);
     assert.equal(
       await metricOf(one, 'penstock_bank_notifications_total', { result: 'unknown' }),
       names.length,
     );
 
-    assert.equal((await push(one, name, Buffer.alloc(65_536))).status, 200);
+    assert.equal((await notify(one, name, Buffer.alloc(65_536))).status, 200);
     await until(5_000, 'it is looked up', () => state.roundTrips.flat().includes('read push:token'));
   });
 
@@ -244,19 +244,19 @@ describe('notifications of a bank', { skip: skipWithoutRedisServer }, () => {
     await untilQuiet();
     const later = await startAnother({});
     const before = readsOf(paymentId);
-    assert.equal((await push(later, name)).status, 200);
+    assert.equal((await notify(later, name)).status, 200);
     await until(10_000, 'a read', () => readsOf(paymentId) > before);
     stream.close();
 
     const baseUrl = bank.baseUrl;
     await later.reload({ ...sections, environments: { sandbox: { baseUrl, bankNotifications: 'off' } } });
-    assert.equal((await push(later, name)).status, 404);
+    assert.equal((await notify(later, name)).status, 404);
   });
 
   test('have tokens that are neither logged nor readable in Redis', async () => {
     const { token: name } = await initiate(keyOfShop);
-    await push(one, name);
-    await push(one, `${name}x`);
+    await notify(one, name);
+    await notify(one, `${name}x`);
     const uris = bank.requests.map(({ rawHeaders }) => uriIn(rawHeaders));
     const tokens = uris.map((uri) => uri.slice(uri.lastIndexOf('/') + 1));
     assert.ok(tokens.includes(name));

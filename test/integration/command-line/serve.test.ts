@@ -179,14 +179,7 @@ test('penstock serve drains on Ctrl-C, also if a Node that is too old has starte
 }, async (t) => {
   const file = writeConfigFile(t, settings('https://bank.example', 0));
   for (const node of [process.execPath, findOlderNode() ?? process.execPath]) {
-    const { stdout, signal } = await startOnTerminal(
-      t,
-      node,
-      'bin/penstock.cjs',
-      'serve',
-      '--config',
-      file,
-    );
+    const { stdout, signal } = await startOnTerminal(t, node, 'bin/penstock.cjs', 'serve', '--config', file);
     await until(20_000, 'the gateway has logged that it serves', () => /INFO: serving/.test(stdout()));
     assert.equal(await signal('SIGINT'), '0', stdout());
     assert.match(stdout(), /INFO: stopped/);

@@ -8,8 +8,8 @@ import { queueNames, subscriptionKeyOf } from '../../../src/notifications/subscr
 import type { WebhookConfig } from '../../../src/notifications/webhook-config.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
-import { until } from '../../kit/within.ts';
 import { subscriptionSince } from '../../kit/subscription.ts';
+import { until } from '../../kit/within.ts';
 
 /** The identities after tenant `former` and bank `old` were removed from the configuration, and two banks became one. */
 const identities = resolveIdentities(
@@ -114,7 +114,7 @@ describe('the webhooks of a gateway', () => {
     const key = subscriptionKeyOf(payment.tenantId, payment.paymentKey);
     await schedules.write(key, 0, serializeSubscription(stored), due);
 
-    await webhooks.onPushed(payment);
+    await webhooks.onBankNotification(payment);
 
     await until(5_000, 'it is searched', () => taken.length > 0);
     assert.deepEqual(new Set(taken), new Set([queueNames.poll(stored)]));

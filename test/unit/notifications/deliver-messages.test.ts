@@ -7,17 +7,14 @@ import { type Subscription, serializeSubscription } from '../../../src/notificat
 import { createSubscriptionStore, queueNames } from '../../../src/notifications/subscription-store.ts';
 import { GatewayError } from '../../../src/request/errors.ts';
 import { createMemorySchedules } from '../../../src/state/memory-schedules.ts';
-import { until } from '../../kit/within.ts';
 import { subscriptionSince } from '../../kit/subscription.ts';
+import { until } from '../../kit/within.ts';
 
 const hour = 3_600_000;
 const delivered: AttemptResult = { kind: 'delivered' };
 const failed: AttemptResult = { kind: 'failed', why: 'no connection (ECONNREFUSED)' };
 
-const subscriptionWith = (
-  paymentId: string,
-  message: Partial<Subscription['message']> = {},
-): Subscription =>
+const subscriptionWith = (paymentId: string, message: Partial<Subscription['message']> = {}): Subscription =>
   subscriptionSince(Date.now(), {
     id: `subscription of ${paymentId}`,
     paymentId,

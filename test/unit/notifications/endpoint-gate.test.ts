@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type GateDecision, createEndpointGate } from '../../../src/notifications/endpoint-gate.ts';
+import { createEndpointGate, type GateDecision } from '../../../src/notifications/endpoint-gate.ts';
 
 const never = new AbortController().signal;
 

@@ -21,8 +21,8 @@ import {
   type SubscriptionStore,
 } from '../../../src/notifications/subscription-store.ts';
 import { createMemorySchedules } from '../../../src/state/memory-schedules.ts';
-import { within } from '../../kit/within.ts';
 import { subscriptionSince } from '../../kit/subscription.ts';
+import { within } from '../../kit/within.ts';
 
 const hour = 3_600_000;
 

@@ -9,8 +9,8 @@ import type { Subscription } from '../../../src/notifications/subscription.ts';
 import type { RecordedStatus, StatusEvent } from '../../../src/request/statuses.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import { simulateTime } from '../../kit/simulated-time.ts';
-import { operation } from './status-read.ts';
 import { subscriptionSince } from '../../kit/subscription.ts';
+import { operation } from './status-read.ts';
 
 const second = 1_000;
 const signal = new AbortController().signal;

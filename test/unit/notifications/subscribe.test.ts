@@ -6,15 +6,7 @@ import { type HeaderFields, headerValue, headerValues, lowerCase } from '../../.
 import { GatewayError } from '../../../src/request/errors.ts';
 import type { PisResponse, RoutedRequest } from '../../../src/request/messages.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
-import {
-  authorisation,
-  cancellation,
-  initiation,
-  preferred,
-  uri,
-  requestOf,
-} from './write-fixture.ts';
-
+import { authorisation, cancellation, initiation, preferred, requestOf, uri } from './write-fixture.ts';
 
 const created: PisResponse = {
   status: 201,

@@ -21,10 +21,7 @@ export const initiation: RequestLine = ['POST', transfers];
 export const cancellation: RequestLine = ['DELETE', `${transfers}/payment`];
 export const authorisation: RequestLine = ['POST', `${transfers}/payment/authorisations`];
 
-export const uri: HeaderFields[number] = [
-  'TPP-Notification-URI',
-  'https://tpp.example/payments/1',
-];
+export const uri: HeaderFields[number] = ['TPP-Notification-URI', 'https://tpp.example/payments/1'];
 export const preferred: HeaderFields[number] = ['TPP-Notification-Content-Preferred', 'status=LAST'];
 
 export function requestOf([method, path]: RequestLine, ...headers: HeaderFields): RoutedRequest {

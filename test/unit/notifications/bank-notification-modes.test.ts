@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { resolveIdentities } from '../../../src/identities/resolve-identities.ts';
-import { receivingEnvironmentIds } from '../../../src/notifications/bank-notifications.ts';
+import { receivingEnvironmentIds } from '../../../src/notifications/bank-notification-modes.ts';
 import { configOf } from '../../kit/gateway.ts';
 
 const banks = { production: 'https://bank.example', sandbox: 'https://sandbox.example' };

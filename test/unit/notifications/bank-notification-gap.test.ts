@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { createPushGap } from '../../../src/notifications/push-gap.ts';
+import { createBankNotificationGap } from '../../../src/notifications/bank-notification-gap.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import { until } from '../../kit/within.ts';
 
@@ -13,7 +13,7 @@ function startInstances(t: TestContext, ...gaps: readonly number[]) {
   const { keyValues } = createMemoryState();
   const readBy: number[] = [];
   const instances = gaps.map((gapMs, instance) =>
-    createPushGap({ keyValues, gapMs, startRead: async () => void readBy.push(instance) }),
+    createBankNotificationGap({ keyValues, gapMs, startRead: async () => void readBy.push(instance) }),
   );
   t.after(() => Promise.all(instances.map((instance) => instance.stop())));
   const instanceAt = (at: number) => instances[at] ?? assert.fail('no such instance');

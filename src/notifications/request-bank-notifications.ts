@@ -9,18 +9,18 @@ import type { PisResponse, RoutedRequest } from '../request/messages.ts';
 import { paymentIdOf } from '../request/payment-id.ts';
 import type { Handler, Stage } from '../request/stage.ts';
 import type { PaymentOfTenant } from '../request/statuses.ts';
+import type { BankNotificationTokens } from './bank-notification-tokens.ts';
 import {
   arePreferencesSigned,
   withoutPreferences,
   withoutSupport,
   withSupport,
 } from './notification-fields.ts';
-import type { PushTokens } from './push-tokens.ts';
 
-export interface RequestPushesDependencies {
+export interface RequestBankNotificationsDependencies {
   /** @param environment the name */
-  readonly modeOf: (environment: string) => BankNotifications;
-  readonly createToken: PushTokens['create'];
+  readonly modeOf: (environment: string) => BankNotificationMode;
+  readonly createToken: BankNotificationTokens['create'];
   /** `notifications.publicUrl` */
   readonly publicUrl: string;
   /** Records the payment of a token. Never fails. */
@@ -30,19 +30,21 @@ export interface RequestPushesDependencies {
 }
 
 /** `environments.NAME.bankNotifications` */
-export type BankNotifications = 'off' | 'forward' | 'receive';
+export type BankNotificationMode = 'off' | 'forward' | 'receive';
 
 /** `LAST` is left out: with it, a bank may send the last status only. */
 const preferredContent = 'status=SCA,PROCESS';
 
-export function requestPushes(dependencies: RequestPushesDependencies): Stage<RoutedRequest> {
+export function requestBankNotifications(
+  dependencies: RequestBankNotificationsDependencies,
+): Stage<RoutedRequest> {
   const { modeOf } = dependencies;
   return (request, next) => {
     const mode = modeOf(request.environment.name);
     if (mode === 'forward' || arePreferencesSigned(request.headers)) return next(request);
     const isAskedFor = headerValue(request.headers, 'tpp-notification-uri') !== undefined;
     request.headers = withoutPreferences(request.headers);
-    const response = mode === 'receive' ? askForPushes(dependencies, request, next) : next(request);
+    const response = mode === 'receive' ? askForNotifications(dependencies, request, next) : next(request);
     return response.then(isAskedFor ? withoutNotifications : withoutSupport);
   };
 }
@@ -51,8 +53,8 @@ export function requestPushes(dependencies: RequestPushesDependencies): Stage<Ro
 const withoutNotifications = (response: PisResponse) => withSupport(response, undefined);
 
 /** Asks the bank even if the TPP has not asked for notifications: a read may wait for the status. */
-function askForPushes(
-  dependencies: RequestPushesDependencies,
+function askForNotifications(
+  dependencies: RequestBankNotificationsDependencies,
   request: RoutedRequest,
   next: Handler<RoutedRequest>,
 ): Promise<PisResponse> {
@@ -76,7 +78,7 @@ const isDeclined = ({ headers }: PisResponse) =>
   headerValue(headers, 'aspsp-notification-support')?.toLowerCase() === 'false';
 
 async function recordPayment(
-  { record, paymentKeyOf }: RequestPushesDependencies,
+  { record, paymentKeyOf }: RequestBankNotificationsDependencies,
   request: RoutedRequest,
   response: PisResponse,
   id: string,

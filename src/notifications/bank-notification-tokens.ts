@@ -6,10 +6,10 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { KeyValues } from '../state/ports.ts';
 
-export interface PushToken {
+export interface BankNotificationToken {
   /** Never log it: with it, anyone can make the gateway read a status. */
   readonly text: string;
-  /** Under this id, the payment is stored after the bank's response (pushed-payments.ts). */
+  /** Under this id, the payment is stored after the bank's response (notified-payments.ts). */
   readonly id: string;
 }
 
@@ -19,9 +19,9 @@ export interface VerifiedToken {
   readonly environmentId: string;
 }
 
-export interface PushTokens {
+export interface BankNotificationTokens {
   /** @returns `undefined` while the secret could not be read */
-  create(environmentId: string): PushToken | undefined;
+  create(environmentId: string): BankNotificationToken | undefined;
   /**
    * @param environmentIds the environments whose tokens are accepted
    * @returns `undefined` if the token is forged, expired, or that of another environment; `unavailable` while the secret could not be read
@@ -31,7 +31,7 @@ export interface PushTokens {
   refresh(): Promise<void>;
 }
 
-interface PushTokensDependencies {
+interface BankNotificationTokensDependencies {
   /** Encrypted, if a key is configured. */
   readonly keyValues: Pick<KeyValues, 'read' | 'writeIfAbsent' | 'replace'>;
   /** `notifications.keepFor`: how long a token is valid. */
@@ -53,11 +53,11 @@ const tokenForm = new RegExp(`^[\\w-]{${((timeBytes + idBytes + macBytes) / 3) *
 /** How far in the future the time of a token may be: the clocks of the instances differ. Milliseconds. */
 const maxClockSkewMs = 60_000;
 
-export function createPushTokens({
+export function createBankNotificationTokens({
   keyValues,
   keepForMs,
   now = Date.now,
-}: PushTokensDependencies): PushTokens {
+}: BankNotificationTokensDependencies): BankNotificationTokens {
   let secret: string | undefined;
 
   async function refresh(): Promise<void> {

@@ -1,14 +1,14 @@
 /**
  * Handles the notifications of banks. The gateway does not trust their content: a notification makes it read the status itself, at most
- * once per second and payment (push-gap.ts).
+ * once per second and payment (bank-notification-gap.ts).
  */
 
 import { setTimeout } from 'node:timers/promises';
 import type { PaymentOfTenant } from '../request/statuses.ts';
-import type { PushGap } from './push-gap.ts';
-import type { PushedPayments } from './pushed-payments.ts';
+import type { BankNotificationGap } from './bank-notification-gap.ts';
+import type { NotifiedPayments } from './notified-payments.ts';
 
-export interface PushReceiver {
+export interface BankNotificationReceiver {
   /**
    * Queues a notification. Returns at once.
    *
@@ -22,9 +22,9 @@ export interface PushReceiver {
   stop(): Promise<void>;
 }
 
-interface PushReceiverDependencies {
-  readonly payments: PushedPayments;
-  readonly gap: PushGap;
+interface BankNotificationReceiverDependencies {
+  readonly payments: NotifiedPayments;
+  readonly gap: BankNotificationGap;
   /** Tests lower these values. Times in milliseconds. */
   readonly pauseMs?: number;
   readonly retryMs?: number;
@@ -33,7 +33,7 @@ interface PushReceiverDependencies {
 }
 
 /** The queued notifications of one token. */
-interface PendingPush {
+interface PendingNotification {
   /** Whether another notification has arrived since the last one was handled. */
   isRepeated: boolean;
 }
@@ -43,14 +43,14 @@ const maxRunning = 16;
 /** The maximum number of payments that are being stored. Beyond it, the payment of a token is not stored, and polls find its changes. */
 const maxUnrecorded = 1_000;
 
-export function createPushReceiver({
+export function createBankNotificationReceiver({
   payments,
   gap,
   pauseMs = 100,
   retryMs = 1_000,
   maxPending = 10_000,
-}: PushReceiverDependencies): PushReceiver {
-  const pending = new Map<string, PendingPush>();
+}: BankNotificationReceiverDependencies): BankNotificationReceiver {
+  const pending = new Map<string, PendingNotification>();
   const waiting: (() => void)[] = [];
   const stopping = new AbortController();
   const work = new Set<Promise<void>>();
@@ -65,14 +65,14 @@ export function createPushReceiver({
   }
 
   /** Handles the first notification of a token at once, and those that arrive in the following pause together after it. */
-  async function run(id: string, push: PendingPush): Promise<void> {
+  async function run(id: string, notification: PendingNotification): Promise<void> {
     do {
-      push.isRepeated = false;
+      notification.isRepeated = false;
       await withTurn(() => handle(id));
       await pause(pauseMs);
-    } while (push.isRepeated && !stopping.signal.aborted);
+    } while (notification.isRepeated && !stopping.signal.aborted);
     pending.delete(id);
-    if (push.isRepeated) await handle(id);
+    if (notification.isRepeated) await handle(id);
   }
 
   async function withTurn(task: () => Promise<void>): Promise<void> {
@@ -111,9 +111,9 @@ export function createPushReceiver({
         return true;
       }
       if (pending.size >= maxPending || stopping.signal.aborted) return false;
-      const push = { isRepeated: false };
-      pending.set(id, push);
-      track(run(id, push));
+      const notification = { isRepeated: false };
+      pending.set(id, notification);
+      track(run(id, notification));
       return true;
     },
     record(id, payment) {

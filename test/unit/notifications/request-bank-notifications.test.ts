@@ -1,21 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import {
-  type BankNotifications,
-  type RequestPushesDependencies,
-  requestPushes,
-} from '../../../src/notifications/request-pushes.ts';
+  type BankNotificationMode,
+  type RequestBankNotificationsDependencies,
+  requestBankNotifications,
+} from '../../../src/notifications/request-bank-notifications.ts';
 import { type HeaderFields, headerValue } from '../../../src/pis/headers.ts';
 import type { PisResponse, RoutedRequest } from '../../../src/request/messages.ts';
 import type { PaymentOfTenant } from '../../../src/request/statuses.ts';
-import {
-  authorisation,
-  cancellation,
-  initiation,
-  preferred,
-  uri,
-  requestOf,
-} from './write-fixture.ts';
+import { authorisation, cancellation, initiation, preferred, requestOf, uri } from './write-fixture.ts';
 
 const writes = [
   ['an initiation', initiation],
@@ -40,13 +33,13 @@ const created = (...headers: HeaderFields): PisResponse => ({
 });
 
 async function send(
-  mode: BankNotifications,
+  mode: BankNotificationMode,
   request: RoutedRequest,
   response: PisResponse = created(...bankAnswer),
-  overrides: Partial<RequestPushesDependencies> = {},
+  overrides: Partial<RequestBankNotificationsDependencies> = {},
 ) {
   const recorded: (readonly [string, PaymentOfTenant])[] = [];
-  const stage = requestPushes({
+  const stage = requestBankNotifications({
     modeOf: () => mode,
     createToken: (environmentId) => ({ text: `token-of-${environmentId}`, id: 'id' }),
     publicUrl: 'https://gateway.example',

@@ -1,16 +1,19 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
-import { createPushTokens } from '../../../src/notifications/push-tokens.ts';
+import { createBankNotificationTokens } from '../../../src/notifications/bank-notification-tokens.ts';
 import { encryptKeyValues } from '../../../src/state/encryption.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import type { KeyValues } from '../../../src/state/ports.ts';
 
 const hour = 3_600_000;
 
-function createInstance(keyValues: Parameters<typeof createPushTokens>[0]['keyValues']) {
+function createInstance(keyValues: Parameters<typeof createBankNotificationTokens>[0]['keyValues']) {
   const time = { nowMs: 1_790_000_000_000 };
-  return { tokens: createPushTokens({ keyValues, keepForMs: () => hour, now: () => time.nowMs }), time };
+  return {
+    tokens: createBankNotificationTokens({ keyValues, keepForMs: () => hour, now: () => time.nowMs }),
+    time,
+  };
 }
 
 async function issued(environment = 'production') {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { createPushGap } from '../../../src/notifications/push-gap.ts';
-import { createPushedPayments } from '../../../src/notifications/pushed-payments.ts';
-import { createPushReceiver } from '../../../src/notifications/receive-pushes.ts';
+import { createBankNotificationGap } from '../../../src/notifications/bank-notification-gap.ts';
+import { createNotifiedPayments } from '../../../src/notifications/notified-payments.ts';
+import { createBankNotificationReceiver } from '../../../src/notifications/receive-bank-notifications.ts';
 import { stateUnavailable } from '../../../src/request/errors.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import type { KeyValues } from '../../../src/state/ports.ts';
@@ -32,7 +32,7 @@ function startInstances(count: number, { keyValues } = createMemoryState()) {
     removeIf: counted('removeIf'),
   } satisfies Partial<Record<keyof KeyValues, never>>;
   const receivers = Array.from({ length: count }, (_, instance) => {
-    const gap = createPushGap({
+    const gap = createBankNotificationGap({
       keyValues: shared,
       gapMs,
       async startRead({ paymentKey }) {
@@ -40,8 +40,8 @@ function startInstances(count: number, { keyValues } = createMemoryState()) {
         reads.push({ instance, paymentKey, atMs: performance.now() });
       },
     });
-    const payments = createPushedPayments(shared, () => 60_000);
-    return createPushReceiver({ payments, gap, pauseMs: 5, retryMs: 5, maxPending });
+    const payments = createNotifiedPayments(shared, () => 60_000);
+    return createBankNotificationReceiver({ payments, gap, pauseMs: 5, retryMs: 5, maxPending });
   });
   const stop = () => Promise.all(receivers.map((receiver) => receiver.stop()));
   return { receivers, reads, commands, state, stop };

@@ -1,14 +1,14 @@
 /** The server for the notifications of banks: its listener, opened only if `notifications.listen` is set. */
 
+import { createBankNotificationListener } from './bank-notification-listener.ts';
 import type { Config } from './config/schema.ts';
 import { type ListenerCertificate, readListenerTls, watchListenerTls } from './http/listener-tls.ts';
 import { openConfiguredServer } from './http/open-configured-server.ts';
-import { receivingEnvironmentIds } from './notifications/bank-notifications.ts';
-import { createPushListener } from './push-listener.ts';
+import { receivingEnvironmentIds } from './notifications/bank-notification-modes.ts';
 import type { RequestHandlers } from './request-handler.ts';
 import type { Services } from './services.ts';
 
-export interface PushServer {
+export interface BankNotificationServer {
   readonly certificate: ListenerCertificate;
   /** @returns the port; `undefined` without `notifications.listen` @throws Error that says what to change */
   open(): Promise<number | undefined>;
@@ -17,26 +17,26 @@ export interface PushServer {
   close(): Promise<void>;
 }
 
-export function createPushServer(
+export function createBankNotificationServer(
   { listen: { reusePort }, notifications: { listen } }: Config,
   services: Services,
   requestHandlers: RequestHandlers,
-): PushServer {
+): BankNotificationServer {
   if (!listen) return noServer;
-  const { telemetry, pushes, currentConfig } = services;
+  const { telemetry, bankNotifications, currentConfig } = services;
   const identities = () => requestHandlers.current.identities.current();
 
   /** Accepts only tokens of environments that have `receive` now. */
   function verify(token: string) {
     const known = identities();
     if (!known || services.stateHeartbeat.problem() !== undefined) return 'unavailable';
-    return pushes.tokens.verify(token, receivingEnvironmentIds(currentConfig.value, known));
+    return bankNotifications.tokens.verify(token, receivingEnvironmentIds(currentConfig.value, known));
   }
 
-  const { server, drain, close } = createPushListener(
+  const { server, drain, close } = createBankNotificationListener(
     {
       verify,
-      accept: pushes.receiver.accept,
+      accept: bankNotifications.receiver.accept,
       isBusy: services.loadShedding.isBusy,
       environmentNameOf: (id) => identities()?.environmentNameOf(id) ?? '',
       metrics: telemetry.metrics,
@@ -56,7 +56,7 @@ export function createPushServer(
   };
 }
 
-const noServer: PushServer = {
+const noServer: BankNotificationServer = {
   certificate: { certificates: () => [], refresh: async () => {} },
   open: async () => undefined,
   drain() {},

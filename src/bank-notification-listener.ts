@@ -9,12 +9,12 @@ import { readBody, refuseOversizedBody } from './http/read-body.ts';
 import { RequestHead } from './http/request-head.ts';
 import { writeError } from './http/write-error.ts';
 import { writeCompleteResponse } from './http/write-response.ts';
-import type { VerifiedToken } from './notifications/push-tokens.ts';
+import type { VerifiedToken } from './notifications/bank-notification-tokens.ts';
 import { emptyBody } from './request/body-buffer.ts';
 import { asGatewayError, GatewayError } from './request/errors.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 
-interface PushListenerDependencies {
+interface BankNotificationListenerDependencies {
   /** @returns `undefined` if the token is not valid; `unavailable` if it cannot be verified now */
   readonly verify: (token: string) => VerifiedToken | 'unavailable' | undefined;
   /** Queues a notification. @returns `false` if the queue is full */
@@ -36,10 +36,13 @@ const maxConnections = 256;
 const timeouts = { headersTimeout: 5_000, requestTimeout: 10_000 };
 
 /** @param tls makes the listener speak TLS @returns a listener that is not open yet */
-export function createPushListener(dependencies: PushListenerDependencies, tls?: TlsOptions): Listener {
+export function createBankNotificationListener(
+  dependencies: BankNotificationListenerDependencies,
+  tls?: TlsOptions,
+): Listener {
   const { metrics } = dependencies;
   const memory = createBodyMemoryBudget(maxBodyMemoryBytes);
-  const count = (result: PushResult, environment = '') =>
+  const count = (result: NotificationResult, environment = '') =>
     metrics.increment('penstock_bank_notifications_total', { environment, result });
 
   const serve: RequestListener = (incoming, outgoing) => {
@@ -75,9 +78,9 @@ export function createPushListener(dependencies: PushListenerDependencies, tls?:
   return listener;
 }
 
-type PushResult = 'accepted' | 'unknown' | 'too_large' | 'overloaded' | 'refused';
+type NotificationResult = 'accepted' | 'unknown' | 'too_large' | 'overloaded' | 'refused';
 
-function resultOf({ code }: GatewayError): PushResult {
+function resultOf({ code }: GatewayError): NotificationResult {
   if (code === 'PATH_UNKNOWN') return 'unknown';
   if (code === 'BODY_TOO_LARGE') return 'too_large';
   return code === 'OVERLOADED' || code === 'STATE_UNAVAILABLE' ? 'overloaded' : 'refused';
@@ -85,7 +88,7 @@ function resultOf({ code }: GatewayError): PushResult {
 
 /** @throws GatewayError METHOD_NOT_ALLOWED, PATH_UNKNOWN, or STATE_UNAVAILABLE */
 function verifiedToken(
-  { verify }: Pick<PushListenerDependencies, 'verify'>,
+  { verify }: Pick<BankNotificationListenerDependencies, 'verify'>,
   { method, url = '' }: IncomingMessage,
 ): VerifiedToken {
   if (method !== 'POST')

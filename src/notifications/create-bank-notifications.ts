@@ -3,37 +3,40 @@
 import type { PaymentOfTenant, StatusEvents } from '../request/statuses.ts';
 import type { KeyValues } from '../state/ports.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { createPushGap } from './push-gap.ts';
-import { createPushTokens, type PushTokens } from './push-tokens.ts';
-import { createPushedPayments } from './pushed-payments.ts';
-import { createPushReceiver, type PushReceiver } from './receive-pushes.ts';
+import { createBankNotificationGap } from './bank-notification-gap.ts';
+import { type BankNotificationTokens, createBankNotificationTokens } from './bank-notification-tokens.ts';
+import { createNotifiedPayments } from './notified-payments.ts';
+import {
+  type BankNotificationReceiver,
+  createBankNotificationReceiver,
+} from './receive-bank-notifications.ts';
 import type { StatusReads } from './status-reads.ts';
 
-export interface Pushes {
-  readonly tokens: PushTokens;
-  readonly receiver: PushReceiver;
+export interface BankNotifications {
+  readonly tokens: BankNotificationTokens;
+  readonly receiver: BankNotificationReceiver;
 }
 
-interface PushesDependencies {
+interface BankNotificationsDependencies {
   /** Encrypted, if a key is configured. */
   readonly keyValues: KeyValues;
   readonly events: Pick<StatusEvents, 'publish'>;
   readonly reads: Pick<StatusReads, 'current'>;
   /** Makes the subscription of a payment due. @throws GatewayError STATE_UNAVAILABLE */
-  readonly onPushed: (payment: PaymentOfTenant) => Promise<void>;
+  readonly onBankNotification: (payment: PaymentOfTenant) => Promise<void>;
   /** `notifications.keepFor` */
   readonly keepForMs: () => number;
   readonly metrics: Pick<Metrics, 'increment'>;
 }
 
-export function createPushes({
+export function createBankNotifications({
   keyValues,
   events,
   reads,
-  onPushed,
+  onBankNotification,
   keepForMs,
   metrics,
-}: PushesDependencies): Pushes {
+}: BankNotificationsDependencies): BankNotifications {
   /**
    * The pollers of all instances with listeners, and the webhook subscription, compete for one lease: one of them reads, with its own
    * credentials. If the status has changed, all of them are notified.
@@ -41,13 +44,13 @@ export function createPushes({
   async function startRead(payment: PaymentOfTenant): Promise<void> {
     await reads.current?.statuses.expire(payment.paymentKey);
     events.publish({ what: 'pushed', ...payment });
-    await onPushed(payment);
+    await onBankNotification(payment);
     metrics.increment('penstock_bank_notification_reads_total', {});
   }
 
-  const gap = createPushGap({ keyValues, startRead });
+  const gap = createBankNotificationGap({ keyValues, startRead });
   return {
-    tokens: createPushTokens({ keyValues, keepForMs }),
-    receiver: createPushReceiver({ payments: createPushedPayments(keyValues, keepForMs), gap }),
+    tokens: createBankNotificationTokens({ keyValues, keepForMs }),
+    receiver: createBankNotificationReceiver({ payments: createNotifiedPayments(keyValues, keepForMs), gap }),
   };
 }

@@ -2,7 +2,7 @@
 
 import type { Config } from '../config/schema.ts';
 import type { Identities } from '../request/identities.ts';
-import type { BankNotifications } from './request-pushes.ts';
+import type { BankNotificationMode } from './request-bank-notifications.ts';
 
 type RelevantConfig = Pick<Config, 'environments' | 'notifications'>;
 
@@ -10,7 +10,9 @@ type RelevantConfig = Pick<Config, 'environments' | 'notifications'>;
  * The setting of an environment. `receive` without `notifications.listen` and `publicUrl` counts as `off`: a reload can change the
  * setting, but only a restart opens the listener.
  */
-export function bankNotificationsIn(config: RelevantConfig): (environment: string) => BankNotifications {
+export function bankNotificationModeIn(
+  config: RelevantConfig,
+): (environment: string) => BankNotificationMode {
   const { listen, publicUrl } = config.notifications;
   const canReceive = listen !== undefined && publicUrl !== undefined;
   const modes = new Map(
@@ -23,7 +25,7 @@ export function bankNotificationsIn(config: RelevantConfig): (environment: strin
 
 /** The names of the environments that notify the gateway. */
 export function receivingEnvironments(config: RelevantConfig): readonly string[] {
-  const modeOf = bankNotificationsIn(config);
+  const modeOf = bankNotificationModeIn(config);
   return config.environments.all.map(({ name }) => name).filter((name) => modeOf(name) === 'receive');
 }
 

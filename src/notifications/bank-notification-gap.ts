@@ -13,14 +13,14 @@ import { stateUnavailable } from '../request/errors.ts';
 import type { PaymentOfTenant } from '../request/statuses.ts';
 import type { KeyValues } from '../state/ports.ts';
 
-export interface PushGap {
+export interface BankNotificationGap {
   /** Starts a read now, or at the end of the second. @throws GatewayError STATE_UNAVAILABLE */
   request(payment: PaymentOfTenant): Promise<void>;
   /** Does not wait for the end of the second: starts the reads that are due at once. */
   stop(): Promise<void>;
 }
 
-interface PushGapDependencies {
+interface BankNotificationGapDependencies {
   readonly keyValues: Pick<KeyValues, 'writeIfAbsent' | 'replace' | 'read' | 'removeIf'>;
   /** Starts a read for the listeners and the subscription of a payment. @throws GatewayError STATE_UNAVAILABLE */
   readonly startRead: (payment: PaymentOfTenant) => Promise<void>;
@@ -37,7 +37,11 @@ const maxAttempts = 5;
 
 const keyOf = ({ paymentKey, tenantId }: PaymentOfTenant) => `${paymentKey}:push:${tenantId}`;
 
-export function createPushGap({ keyValues, startRead, gapMs = 1_000 }: PushGapDependencies): PushGap {
+export function createBankNotificationGap({
+  keyValues,
+  startRead,
+  gapMs = 1_000,
+}: BankNotificationGapDependencies): BankNotificationGap {
   const stopping = new AbortController();
   const seconds = new Set<Promise<void>>();
 

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { request as httpRequest, type OutgoingHttpHeaders } from 'node:http';
 import { connect } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
+import { createBankNotificationListener } from '../../src/bank-notification-listener.ts';
 import { openServer } from '../../src/http/listener.ts';
-import { createPushListener } from '../../src/push-listener.ts';
 import { until } from '../kit/within.ts';
 
 const token = 'valid';
@@ -11,7 +11,7 @@ const token = 'valid';
 async function startListener(t: TestContext, state = { isBusy: false, isFull: false, isAvailable: true }) {
   const accepted: string[] = [];
   const counted: string[] = [];
-  const listener = createPushListener({
+  const listener = createBankNotificationListener({
     verify: (text) =>
       state.isAvailable ? (text === token ? { id: 'id', environmentId: 'e1' } : undefined) : 'unavailable',
     accept(id) {

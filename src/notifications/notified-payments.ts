@@ -6,7 +6,7 @@
 import type { PaymentOfTenant } from '../request/statuses.ts';
 import type { KeyValues } from '../state/ports.ts';
 
-export interface PushedPayments {
+export interface NotifiedPayments {
   /**
    * Finds the payment of a token. If it is not stored yet, leaves a mark for `record`.
    *
@@ -25,10 +25,10 @@ const early = 'early';
 const keyOf = (id: string) => `push:token:${id}`;
 
 /** @param keepForMs how long a payment is stored */
-export function createPushedPayments(
+export function createNotifiedPayments(
   keyValues: Pick<KeyValues, 'read' | 'write' | 'writeIfAbsent'>,
   keepForMs: () => number,
-): PushedPayments {
+): NotifiedPayments {
   return {
     async find(id) {
       const stored = await keyValues.read(keyOf(id));
