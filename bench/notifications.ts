@@ -11,7 +11,7 @@ import { callInThread } from '../test/kit/call-in-thread.ts';
 import { type GatewayProcess, startGatewayProcess } from '../test/kit/gateway-process.ts';
 import { startRedis } from '../test/kit/redis.ts';
 import { initiation, transfersPath } from '../test/kit/request.ts';
-import { listenersOf } from '../test/kit/status-listeners.ts';
+import { statusListenersOf } from '../test/kit/status-listeners.ts';
 import type { TestScope } from '../test/kit/test-scope.ts';
 import { withCleanup } from './cleanup.ts';
 import { formatTable } from './format-table.ts';
@@ -253,7 +253,7 @@ function targetOf(gateways: readonly GatewayProcess[], count: number): Target {
 /** Waits until so many listeners are open, for up to a minute. */
 async function untilOpen(gateways: readonly GatewayProcess[], wanted: number) {
   const count = async (kind: 'wait' | 'stream') => {
-    const counts = await Promise.all(gateways.map((gateway) => listenersOf(gateway, kind)));
+    const counts = await Promise.all(gateways.map((gateway) => statusListenersOf(gateway, kind)));
     return counts.reduce((sum, one) => sum + one, 0);
   };
   let open = { waits: 0, streams: 0 };

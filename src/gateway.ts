@@ -209,7 +209,7 @@ export function assembleGateway(
     readiness.phase = 'draining';
     listener.drain();
     bankNotificationServer.drain();
-    services.notifications.openListeners.drain();
+    services.notifications.statusListeners.drain();
     events.close();
   }
 

@@ -99,7 +99,7 @@ export function createRequestHandlers(config: Config, services: Services): Reque
       current = handler;
       services.currentConfig.value = next;
       services.notifications.reads.current = handler.polls;
-      services.notifications.openListeners.endStreams();
+      services.notifications.statusListeners.endStreams();
       services.webhooks.current = handler.webhooks;
       previous.upstreams.close();
     },

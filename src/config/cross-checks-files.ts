@@ -9,7 +9,7 @@ import { readProfile } from './contract-profile.ts';
 import type { CrossCheck, CrossCheckContext } from './cross-checks.ts';
 import { parseEncryptionKeys } from './encryption-keys.ts';
 import type { SettingPath } from './object-path.ts';
-import { listenersOf } from './resolve-defaults.ts';
+import { configuredListeners } from './resolve-defaults.ts';
 import type { Config } from './schema.ts';
 import { parseWebhookSecrets } from './webhook-secrets.ts';
 
@@ -80,7 +80,7 @@ function unusableWebhookSecrets({ clients }: Config, { read }: CrossCheckContext
 }
 
 function unusableListenerCertificate(config: Config, { read }: CrossCheckContext): readonly ConfigError[] {
-  return listenersOf(config).flatMap(({ path: listener, tls }) => {
+  return configuredListeners(config).flatMap(({ path: listener, tls }) => {
     const path = [...listener, 'tls'];
     const cert = openFile([...path, 'certFile'], tls?.certFile, read);
     const key = openFile([...path, 'keyFile'], tls?.keyFile, read);

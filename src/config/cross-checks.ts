@@ -6,7 +6,7 @@ import { closestName } from './did-you-mean.ts';
 import type { SettingPath } from './object-path.ts';
 import {
   hasNamedOperators,
-  listenersOf,
+  configuredListeners,
   listenUrl,
   noActiveEnvironment,
   shareAddress,
@@ -217,7 +217,7 @@ function certificatesNeverRequested({ clients, listen }: Config): readonly Confi
 }
 
 function certificatesWithoutAuthority(config: Config): readonly ConfigError[] {
-  return listenersOf(config).flatMap(({ path, tls }) => {
+  return configuredListeners(config).flatMap(({ path, tls }) => {
     if (!tls || tls.clientCertificate === 'off' || tls.clientCaFile !== undefined) return [];
     const message = `client certificates are requested, but no CA is trusted; set ${path.join('.')}.tls.clientCaFile`;
     return [

@@ -67,7 +67,7 @@ export function shareAddress(one: ListenerAddress, other: ListenerAddress): bool
 }
 
 /** The listeners, with the path of their settings. */
-export const listenersOf = ({
+export const configuredListeners = ({
   listen,
   admin,
   notifications,

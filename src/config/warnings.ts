@@ -9,7 +9,7 @@ import { type CertificateUse, expiryWarning } from '../certificates/installed-ce
 import { type ConfigError, formatPath } from './config-errors.ts';
 import type { SettingPath } from './object-path.ts';
 import { placeholderWarnings } from './placeholders.ts';
-import { hasNamedOperators, listenersOf } from './resolve-defaults.ts';
+import { hasNamedOperators, configuredListeners } from './resolve-defaults.ts';
 import type { Config } from './schema.ts';
 import { isLoopback } from './values.ts';
 
@@ -192,7 +192,7 @@ function expiringCertificates(config: Config, { read }: WarningContext): readonl
     return text === undefined ? [] : [{ path, message: `${text}; replace the file before that` }];
   };
   return [
-    ...listenersOf(config).flatMap(({ path, use, tls }) =>
+    ...configuredListeners(config).flatMap(({ path, use, tls }) =>
       check('', use, tls?.certFile, [...path, 'tls', 'certFile']),
     ),
     ...config.environments.all.flatMap(({ name, tls, signing }) => [

@@ -52,11 +52,11 @@ async function wait(
   next: Handler<RoutedRequest>,
   { tags, waitMs }: ListeningRead,
 ): Promise<PisResponse> {
-  const { statuses, openListeners, settings } = dependencies;
+  const { statuses, statusListeners, settings } = dependencies;
   const { signal } = request; // the status cache removes it
   const wakeUp = createWakeUp();
   const { tenantId } = statuses.keyOf(request);
-  const slot = openListeners.open(tenantId, 'wait', settings.maxWaiting, () => wakeUp.end('drained'));
+  const slot = statusListeners.open(tenantId, 'wait', settings.maxWaiting, () => wakeUp.end('drained'));
   try {
     const first = await next(request);
     if (first.status !== 200) return first;
@@ -87,7 +87,7 @@ async function waitForChange(
   waitMs: number,
 ): Promise<PisResponse> {
   const { request } = first;
-  if (dependencies.openListeners.isDraining()) return first.response;
+  if (dependencies.statusListeners.isDraining()) return first.response;
   const leftMs = request.arrivedAtMs + waitMs - performance.now();
   const timer = setTimeout(() => wakeUp.end('unchanged'), Math.max(0, Math.ceil(leftMs)));
   const { listener, stop } = listenToStatus(dependencies, first, wakeUp);

@@ -5,13 +5,13 @@ import type { StatusEvents } from '../request/statuses.ts';
 import type { State } from '../state/ports.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { createEventRate } from './event-rate.ts';
-import { createOpenListeners, type OpenListeners } from './open-listeners.ts';
+import { createStatusListeners, type StatusListeners } from './status-listeners.ts';
 import { createPollBudget, type PollBudget } from './poll-budget.ts';
 import { createPoller, type Poller } from './poller.ts';
 import { createStatusReads, type ResourceReads, type StatusReads } from './status-reads.ts';
 
 export interface NotificationServices {
-  readonly openListeners: OpenListeners;
+  readonly statusListeners: StatusListeners;
   readonly poller: Poller;
   readonly reads: StatusReads & ResourceReads;
   /** Counts the events of reads that are no requests of a TPP. */
@@ -58,7 +58,7 @@ export function createNotifications({
   metrics,
   now,
 }: NotificationDependencies): NotificationServices {
-  const openListeners = createOpenListeners(Math.floor(maxConnections * connectionShare));
+  const statusListeners = createStatusListeners(Math.floor(maxConnections * connectionShare));
   const pollRate = createEventRate(figureSeconds);
   function onReadEvent(event: RequestEvent, environment: string): void {
     if (event.what !== 'call') return;
@@ -72,21 +72,21 @@ export function createNotifications({
     isBusy,
   });
   metrics.addGaugeSource('penstock_status_listeners', () =>
-    (['wait', 'stream'] as const).map((kind) => ({ labels: { kind }, value: openListeners.count(kind) })),
+    (['wait', 'stream'] as const).map((kind) => ({ labels: { kind }, value: statusListeners.count(kind) })),
   );
   metrics.addGaugeSource('penstock_polls_overdue', () =>
     budget.overdue().map(({ environment, count }) => ({ labels: { environment }, value: count })),
   );
   const poller = createPoller({ keyValues, events, reads, budget, metrics, now });
   return {
-    openListeners,
+    statusListeners,
     reads,
     budget,
     poller,
     onReadEvent,
     figures: () => ({
-      waits: openListeners.count('wait'),
-      streams: openListeners.count('stream'),
+      waits: statusListeners.count('wait'),
+      streams: statusListeners.count('stream'),
       pollsPerSecond: pollRate.perSecond(),
       overduePolls: budget.overdue().reduce((sum, { count }) => sum + count, 0),
     }),

@@ -105,7 +105,7 @@ export function createPoller({
   metrics,
   now = Date.now,
 }: PollerDependencies): Poller {
-  /** Bounded: each watch has a listener, and the number of listeners is limited (open-listeners.ts). */
+  /** Bounded: each watch has a listener, and the number of listeners is limited (status-listeners.ts). */
   const watches = new Map<string, Watch>();
 
   events.subscribe((event) => {

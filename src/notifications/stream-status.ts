@@ -19,7 +19,7 @@ import {
   laterReadsOf,
   listenToStatus,
 } from './listen-to-status.ts';
-import type { OpenListener, OpenListeners } from './open-listeners.ts';
+import type { OpenStatusListener, StatusListeners } from './status-listeners.ts';
 import type { PollBudget } from './poll-budget.ts';
 import type { Poller } from './poller.ts';
 import { readAgain } from './read-again.ts';
@@ -31,7 +31,7 @@ export interface StreamDependencies extends LaterReadsDependencies {
   readonly poller: Poller;
   /** The permits of the reads that follow the first one. */
   readonly budget: Pick<PollBudget, 'take'>;
-  readonly openListeners: OpenListeners;
+  readonly statusListeners: StatusListeners;
   readonly settings: Pick<NotificationSettings, 'maxWaiting'>;
   readonly metrics: Pick<Metrics, 'increment'>;
   /** Called with the events of the reads that follow the first one: they are no requests of the TPP. */
@@ -55,7 +55,7 @@ export async function streamStatus(
   request: RoutedRequest,
   next: Handler<RoutedRequest>,
 ): Promise<PisResponse> {
-  const { statuses, openListeners, settings } = dependencies;
+  const { statuses, statusListeners, settings } = dependencies;
   const headers = streamFields(request.headers);
   const { mayStream } = laterReadsOf(dependencies, request).cacheUseOf(headers);
   if (!mayStream || isCovered(request.headers, replacedFields)) return next(request);
@@ -63,7 +63,7 @@ export async function streamStatus(
   request.headers = headers;
   const wakeUp = createWakeUp();
   const { tenantId } = statuses.keyOf(request);
-  const slot = openListeners.open(tenantId, 'stream', settings.maxWaiting, () => wakeUp.end('drained'));
+  const slot = statusListeners.open(tenantId, 'stream', settings.maxWaiting, () => wakeUp.end('drained'));
   try {
     const { response, continues } = await beginStream(dependencies, request, next, {
       lastEventId,
@@ -82,7 +82,7 @@ interface OpenedStream {
   readonly lastEventId: string | undefined;
   readonly wakeUp: WakeUp;
   /** To be closed when the stream ends. */
-  readonly slot: OpenListener;
+  readonly slot: OpenStatusListener;
 }
 
 /** @returns the response, and whether events may follow the first one */
@@ -92,7 +92,7 @@ async function beginStream(
   next: Handler<RoutedRequest>,
   { lastEventId, wakeUp, slot }: OpenedStream,
 ): Promise<{ readonly response: PisResponse; readonly continues: boolean }> {
-  const { statuses, openListeners } = dependencies;
+  const { statuses, statusListeners } = dependencies;
   const { signal } = request; // the status cache removes it
   const first = await next(request);
   if (first.status !== 200) return { response: first, continues: false };
@@ -102,7 +102,7 @@ async function beginStream(
   if (isFinal && lastEventId !== undefined && lastEventId === headerValue(first.headers, 'etag'))
     return { response: noContent(first), continues: false };
   const firstEvent = await eventOf(request, first, shown);
-  if (isFinal || openListeners.isDraining())
+  if (isFinal || statusListeners.isDraining())
     return { response: streamOf(first, oneEvent(firstEvent)), continues: false };
   const later = { request: laterReads(dependencies, request), signal, next, shown };
   const stream: ResponseStream = {

@@ -53,7 +53,7 @@ export interface Statuses {
   /** Whether the status cache is in use. Without it, there are no tags, and nobody can wait. */
   readonly enabled: boolean;
   /** How a read with these fields uses the cache. */
-  cacheUseOf(headers: HeaderFields): ListenerCacheUse;
+  cacheUseOf(headers: HeaderFields): StatusListenerCacheUse;
   keyOf(request: RoutedRequest): PaymentOfTenant;
   /** @param response a successful one to this status read */
   shownBy(request: RoutedRequest, response: PisResponse): Promise<ShownStatus>;
@@ -68,7 +68,7 @@ export interface Statuses {
   expire(paymentKey: string): Promise<void>;
 }
 
-export interface ListenerCacheUse {
+export interface StatusListenerCacheUse {
   /** The response is for this read only: it has a `Signature`, a `Range`, or a condition. */
   readonly isBypassed: boolean;
   /** Whether the read may wait: it uses the cache, and accepts what is in it. */

@@ -8,7 +8,7 @@ import { until } from './within.ts';
 type AdminListener = Pick<GatewayUnderTest, 'adminUrl'>;
 
 /** The number of open listeners of a kind. */
-export const listenersOf = (gateway: AdminListener, kind: 'wait' | 'stream'): Promise<number> =>
+export const statusListenersOf = (gateway: AdminListener, kind: 'wait' | 'stream'): Promise<number> =>
   metricOf(gateway, 'penstock_status_listeners', { kind });
 
 /** Waits until the gateways together have so many open listeners. */
@@ -22,7 +22,7 @@ export function untilListening(
     20_000,
     () => `${count} listeners are open; there are ${found}`,
     async () => {
-      const counts = await Promise.all(gateways.map((gateway) => listenersOf(gateway, kind)));
+      const counts = await Promise.all(gateways.map((gateway) => statusListenersOf(gateway, kind)));
       found = counts.reduce((sum, one) => sum + one, 0);
       return found === count;
     },

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { awaitStatus } from '../../../src/notifications/await-status.ts';
-import { createOpenListeners } from '../../../src/notifications/open-listeners.ts';
+import { createStatusListeners } from '../../../src/notifications/status-listeners.ts';
 import type { StatusListener } from '../../../src/notifications/poller.ts';
 import { type HeaderFields, headerValues } from '../../../src/pis/headers.ts';
 import { GatewayError } from '../../../src/request/errors.ts';
@@ -44,7 +44,7 @@ function start(
   const bank: Bank = { code: 'ACTC', status: 200, headers: [], servedFrom: 'bank', ...first };
   const reads: RoutedRequest[] = [];
   const events: RequestEvent[] = [];
-  const openListeners = createOpenListeners(10);
+  const statusListeners = createStatusListeners(10);
   const permits: string[] = [];
   let arePermitsGranted = true;
   let isCurrent = true;
@@ -73,7 +73,7 @@ function start(
         };
       },
     },
-    openListeners,
+    statusListeners,
     settings: { maxWait: 55_000, maxWaiting },
     signs: () => signs,
     budget: {
@@ -113,7 +113,7 @@ function start(
     reads,
     permits,
     events,
-    openListeners,
+    statusListeners,
     request,
     settle,
     response: stage(request, next),
@@ -250,12 +250,12 @@ describe('a read that waits', () => {
   });
 
   test('is answered at once when the gateway drains', async (t) => {
-    const { openListeners, events, response, settle } = start(t);
+    const { statusListeners, events, response, settle } = start(t);
     await settle();
-    openListeners.drain();
+    statusListeners.drain();
     assert.equal((await response).status, 200);
     assert.equal(outcomeOf(events), 'drained');
-    assert.equal(openListeners.count('wait'), 0);
+    assert.equal(statusListeners.count('wait'), 0);
   });
 
   test('is refused before the bank is asked if too many wait', async (t) => {

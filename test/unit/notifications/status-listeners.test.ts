@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { createOpenListeners } from '../../../src/notifications/open-listeners.ts';
+import { createStatusListeners } from '../../../src/notifications/status-listeners.ts';
 import { GatewayError } from '../../../src/request/errors.ts';
 
 const ignore = () => {};
@@ -8,7 +8,7 @@ const isOverloaded = (thrown: unknown) => thrown instanceof GatewayError && thro
 
 describe('the open listeners of an instance', () => {
   test('are at most as many as one tenant, and all tenants together, may have', () => {
-    const listeners = createOpenListeners(3);
+    const listeners = createStatusListeners(3);
     const { listen, close } = listeners.open('shop', 'wait', 2, ignore);
     listen();
     listeners.open('shop', 'stream', 2, ignore).listen();
@@ -30,7 +30,7 @@ describe('the open listeners of an instance', () => {
   });
 
   test('all end when the gateway drains', () => {
-    const listeners = createOpenListeners(10);
+    const listeners = createStatusListeners(10);
     const ended: string[] = [];
     const first = listeners.open('shop', 'wait', 10, () => ended.push('first'));
     listeners.open('shop', 'wait', 10, () => ended.push('wait'));

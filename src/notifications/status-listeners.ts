@@ -2,15 +2,15 @@
 
 import { GatewayError } from '../request/errors.ts';
 
-export type ListenerKind = 'wait' | 'stream';
+export type StatusListenerKind = 'wait' | 'stream';
 
-export interface OpenListener {
+export interface OpenStatusListener {
   /** To be called after the first read, when it begins to wait for a change. */
   listen(): void;
   close(): void;
 }
 
-export interface OpenListeners {
+export interface StatusListeners {
   /**
    * To be called before the first read, so that the bank is not asked if there is no room.
    *
@@ -18,7 +18,7 @@ export interface OpenListeners {
    * @param end          called when the listener must end
    * @throws GatewayError OVERLOADED if too many are open
    */
-  open(tenantId: string, kind: ListenerKind, maxPerTenant: number, end: () => void): OpenListener;
+  open(tenantId: string, kind: StatusListenerKind, maxPerTenant: number, end: () => void): OpenStatusListener;
   /** Whether listeners must end at once. */
   isDraining(): boolean;
   /** Ends all listeners. */
@@ -26,11 +26,11 @@ export interface OpenListeners {
   /** Ends the streams at a reload: their clients may have another configuration when they connect again. */
   endStreams(): void;
   /** How many wait for a change. */
-  count(kind: ListenerKind): number;
+  count(kind: StatusListenerKind): number;
 }
 
 /** @param maxOpen of all tenants together, because each of them occupies a connection */
-export function createOpenListeners(maxOpen: number): OpenListeners {
+export function createStatusListeners(maxOpen: number): StatusListeners {
   // Listeners live long, so they may be in Maps and Sets (linked-list.ts).
   const ends = { wait: new Set<() => void>(), stream: new Set<() => void>() };
   const listening = { wait: new Set<() => void>(), stream: new Set<() => void>() };
@@ -40,7 +40,7 @@ export function createOpenListeners(maxOpen: number): OpenListeners {
   return {
     open(tenantId, kind, maxPerTenant, onEnd) {
       const ofTenant = byTenant.get(tenantId) ?? 0;
-      if (ends.wait.size + ends.stream.size >= maxOpen || ofTenant >= maxPerTenant) throw tooManyListeners();
+      if (ends.wait.size + ends.stream.size >= maxOpen || ofTenant >= maxPerTenant) throw tooManyStatusListeners();
       byTenant.set(tenantId, ofTenant + 1);
       const end = () => onEnd(); // the same function may be opened twice
       ends[kind].add(end);
@@ -67,7 +67,7 @@ export function createOpenListeners(maxOpen: number): OpenListeners {
   };
 }
 
-const tooManyListeners = (): GatewayError =>
+const tooManyStatusListeners = (): GatewayError =>
   new GatewayError(
     'OVERLOADED',
     'Too many status reads are waiting for a change. Read the status without waiting, or try again.',
