@@ -25,7 +25,10 @@ async function run(name: string, isStreamed: boolean): Promise<number | string |
   const command = scripts[name];
   if (command === undefined) throw new Error(`package.json has no script ${name}`);
   const output = isStreamed ? 'inherit' : 'pipe';
-  const child = spawn(`${command}${isStreamed ? '' : ' 2>&1'}`, { shell: true, stdio: ['ignore', output, 'inherit'] });
+  const child = spawn(`${command}${isStreamed ? '' : ' 2>&1'}`, {
+    shell: true,
+    stdio: ['ignore', output, 'inherit'],
+  });
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => child.kill(signal));
   const { promise: end, resolve } = Promise.withResolvers<number | string | null>();
   child.once('close', (code, signal) => resolve(code ?? signal));

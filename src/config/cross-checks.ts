@@ -5,8 +5,8 @@ import { type ConfigError, formatPath } from './config-errors.ts';
 import { closestName } from './did-you-mean.ts';
 import type { SettingPath } from './object-path.ts';
 import {
-  hasNamedOperators,
   configuredListeners,
+  hasNamedOperators,
   listenUrl,
   noActiveEnvironment,
   shareAddress,

@@ -9,7 +9,7 @@ import { type CertificateUse, expiryWarning } from '../certificates/installed-ce
 import { type ConfigError, formatPath } from './config-errors.ts';
 import type { SettingPath } from './object-path.ts';
 import { placeholderWarnings } from './placeholders.ts';
-import { hasNamedOperators, configuredListeners } from './resolve-defaults.ts';
+import { configuredListeners, hasNamedOperators } from './resolve-defaults.ts';
 import type { Config } from './schema.ts';
 import { isLoopback } from './values.ts';
 

@@ -5,9 +5,9 @@ import type { StatusEvents } from '../request/statuses.ts';
 import type { State } from '../state/ports.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { createEventRate } from './event-rate.ts';
-import { createStatusListeners, type StatusListeners } from './status-listeners.ts';
 import { createPollBudget, type PollBudget } from './poll-budget.ts';
 import { createPoller, type Poller } from './poller.ts';
+import { createStatusListeners, type StatusListeners } from './status-listeners.ts';
 import { createStatusReads, type ResourceReads, type StatusReads } from './status-reads.ts';
 
 export interface NotificationServices {

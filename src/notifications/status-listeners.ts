@@ -40,7 +40,8 @@ export function createStatusListeners(maxOpen: number): StatusListeners {
   return {
     open(tenantId, kind, maxPerTenant, onEnd) {
       const ofTenant = byTenant.get(tenantId) ?? 0;
-      if (ends.wait.size + ends.stream.size >= maxOpen || ofTenant >= maxPerTenant) throw tooManyStatusListeners();
+      if (ends.wait.size + ends.stream.size >= maxOpen || ofTenant >= maxPerTenant)
+        throw tooManyStatusListeners();
       byTenant.set(tenantId, ofTenant + 1);
       const end = () => onEnd(); // the same function may be opened twice
       ends[kind].add(end);

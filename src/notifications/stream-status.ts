@@ -19,10 +19,10 @@ import {
   laterReadsOf,
   listenToStatus,
 } from './listen-to-status.ts';
-import type { OpenStatusListener, StatusListeners } from './status-listeners.ts';
 import type { PollBudget } from './poll-budget.ts';
 import type { Poller } from './poller.ts';
 import { readAgain } from './read-again.ts';
+import type { OpenStatusListener, StatusListeners } from './status-listeners.ts';
 import { isCovered } from './tpp-signature.ts';
 import { createWakeUp, type WakeUp } from './wake-up.ts';
 

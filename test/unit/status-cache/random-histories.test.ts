@@ -14,6 +14,12 @@ describe('random histories of reads, cancellations, authorisations and status ch
 
   for (const ifStateFails of ['refuse', 'allow'] as const) {
     test(`never serves a TPP an older status while the state fails at random (ifStateFails: ${ifStateFails})`, (t) =>
-      callInThread(t, checks, checkMonotonicReadsWithFailures, ifStateFails, seededRuns(t, Math.ceil(runs / 2))));
+      callInThread(
+        t,
+        checks,
+        checkMonotonicReadsWithFailures,
+        ifStateFails,
+        seededRuns(t, Math.ceil(runs / 2)),
+      ));
   }
 });
