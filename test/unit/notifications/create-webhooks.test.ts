@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
 import { resolveIdentities } from '../../../src/identities/resolve-identities.ts';
 import { createWebhooks } from '../../../src/notifications/create-webhooks.ts';
-import { type Subscription, serializeSubscription } from '../../../src/notifications/subscription.ts';
+import { serializeSubscription } from '../../../src/notifications/subscription.ts';
 import { queueNames, subscriptionKeyOf } from '../../../src/notifications/subscription-store.ts';
 import type { WebhookConfig } from '../../../src/notifications/webhook-config.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
