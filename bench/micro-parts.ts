@@ -191,7 +191,7 @@ export const parts: readonly Part[] = [
   },
   {
     name: 'contract: count a request with a deviation',
-    body: () => deviationCounts.add(own.kinds.request, checkedMessage, [deviation]),
+    body: () => deviationCounts.add(own.scopes.request, checkedMessage, [deviation]),
   },
   { name: 'token bucket: reserve a permit', body: () => reservePermit(0, 1_000, rate, 3_000) },
   ...contractParts,

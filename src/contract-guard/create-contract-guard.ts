@@ -169,11 +169,11 @@ export function createContractGuard({
     const atMs = 'receivedAtMs' in content ? content.receivedAtMs : Date.now();
     const checked = { operation: operation.name, client: client.name, requestId, atMs };
     const isRefusedByOwn = isRefused(ownDeviations);
-    for (const [index, { kinds }] of judges.entries()) {
-      const kind = kinds[direction];
+    for (const [index, { scopes }] of judges.entries()) {
+      const scope = scopes[direction];
       const deviations = results[index] ?? [];
-      const isInBoth = isRefusedByOwn && !kind.isOwn && isRefused(deviations);
-      counts.add(kind, isInBoth ? { ...checked, alsoRefusedBy: environment.own.hash } : checked, deviations);
+      const isInBoth = isRefusedByOwn && !scope.isOwn && isRefused(deviations);
+      counts.add(scope, isInBoth ? { ...checked, alsoRefusedBy: environment.own.hash } : checked, deviations);
     }
     return results[0];
   }

@@ -6,7 +6,7 @@ import type { OperationName } from '../pis/operations.ts';
 export type Direction = 'request' | 'response';
 
 /** Which messages were checked against which contract. */
-export interface CheckedKind {
+export interface CheckScope {
   /** The environment of the messages. */
   readonly environment: string;
   /** The hash of the contract. */
@@ -30,7 +30,7 @@ export interface CheckedMessage {
 }
 
 /** How often clients had one deviation. */
-export interface CountedDeviation extends CheckedKind {
+export interface CountedDeviation extends CheckScope {
   readonly operation: OperationName;
   readonly path: string;
   readonly rule: Rule;
@@ -47,7 +47,7 @@ export interface CountedDeviation extends CheckedKind {
   readonly requestId: string;
 }
 
-export interface CountedMessages extends CheckedKind {
+export interface CountedMessages extends CheckScope {
   readonly operation: OperationName;
   readonly client: string;
   readonly count: number;
@@ -75,7 +75,7 @@ export interface CountedChecks {
 }
 
 export interface DeviationCounts {
-  add(kind: CheckedKind, message: CheckedMessage, deviations: readonly Deviation[]): void;
+  add(scope: CheckScope, message: CheckedMessage, deviations: readonly Deviation[]): void;
   skip(environment: string, direction: Direction, reason: SkipReason): void;
   /** @returns `undefined` if there is nothing new */
   take(): CountedChecks | undefined;
@@ -93,9 +93,9 @@ interface DeviationCount {
   requestId: string;
 }
 
-/** The messages of one kind, operation and client. */
+/** The messages of one scope, operation and client. */
 interface MessageCount {
-  readonly kind: CheckedKind;
+  readonly scope: CheckScope;
   readonly operation: OperationName;
   readonly client: string;
   readonly firstMs: number;
@@ -110,18 +110,18 @@ export function createDeviationCounts(): DeviationCounts {
   let skipped = new Map<string, SkippedCounts>();
   let deviationCount = 0;
 
-  function countOf(kind: CheckedKind, { operation, client, atMs }: CheckedMessage): MessageCount {
+  function countOf(scope: CheckScope, { operation, client, atMs }: CheckedMessage): MessageCount {
     const operations =
       clients.get(client) ?? addTo(clients, client, new Map<OperationName, MessageCount[]>());
     const counts = operations.get(operation) ?? addTo(operations, operation, []);
-    for (const count of counts) if (isSameKind(count.kind, kind)) return count;
-    const added = { kind, operation, client, firstMs: atMs, count: 0, deviations: new Map() };
+    for (const count of counts) if (isSameScope(count.scope, scope)) return count;
+    const added = { scope, operation, client, firstMs: atMs, count: 0, deviations: new Map() };
     counts.push(added);
     return added;
   }
 
   function countDeviation(
-    { kind, deviations }: MessageCount,
+    { scope, deviations }: MessageCount,
     deviation: Deviation,
     { atMs, requestId, alsoRefusedBy }: CheckedMessage,
   ): void {
@@ -137,7 +137,7 @@ export function createDeviationCounts(): DeviationCounts {
       return;
     }
     if (deviationCount === maxDeviations) {
-      skip(kind.environment, kind.direction, 'not-counted');
+      skip(scope.environment, scope.direction, 'not-counted');
       return;
     }
     deviationCount += 1;
@@ -150,8 +150,8 @@ export function createDeviationCounts(): DeviationCounts {
   }
 
   return {
-    add(kind, message, deviations) {
-      const counted = countOf(kind, message);
+    add(scope, message, deviations) {
+      const counted = countOf(scope, message);
       counted.count += 1;
       for (const deviation of deviations) countDeviation(counted, deviation, message);
     },
@@ -160,17 +160,17 @@ export function createDeviationCounts(): DeviationCounts {
       if (clients.size + skipped.size === 0) return undefined;
       const all = [...clients.values()].flatMap((operations) => [...operations.values()].flat());
       const taken = {
-        messages: all.map(({ kind, operation, client, firstMs, count }) => ({
-          ...kind,
+        messages: all.map(({ scope, operation, client, firstMs, count }) => ({
+          ...scope,
           operation,
           client,
           firstMs,
           count,
         })),
-        deviations: all.flatMap(({ kind, operation, client, deviations }) =>
+        deviations: all.flatMap(({ scope, operation, client, deviations }) =>
           [...deviations.values()]
             .flat()
-            .map(({ deviation, ...counts }) => ({ ...kind, operation, client, ...deviation, ...counts })),
+            .map(({ deviation, ...counts }) => ({ ...scope, operation, client, ...deviation, ...counts })),
         ),
         skipped: [...skipped].flatMap(([environment, counts]) => skippedIn(environment, counts)),
       };
@@ -206,7 +206,7 @@ function addTo<Key, Value>(map: Map<Key, Value>, key: Key, value: Value): Value 
 }
 
 /** The same object, except after a reload. */
-const isSameKind = (one: CheckedKind, other: CheckedKind) =>
+const isSameScope = (one: CheckScope, other: CheckScope) =>
   one === other ||
   (one.hash === other.hash &&
     one.environment === other.environment &&

@@ -8,7 +8,7 @@ import type { Profile } from '../contract/profile.ts';
 import type { GatewayHeaders } from '../contract/request-headers.ts';
 import { type HeaderFields, isNamed } from '../pis/headers.ts';
 import type { OperationName } from '../pis/operations.ts';
-import type { CheckedKind, Direction } from './deviation-counts.ts';
+import type { CheckScope, Direction } from './deviation-counts.ts';
 import { createSampleAnswers, type SampleAnswers } from './sample-answers.ts';
 
 export interface GuardedEnvironment {
@@ -41,7 +41,7 @@ export interface Judge {
   readonly hash: string;
   readonly options: ContractOptions;
   /** How its checks are counted. */
-  readonly kinds: Readonly<Record<Direction, CheckedKind>>;
+  readonly scopes: Readonly<Record<Direction, CheckScope>>;
   /** Set by `prepare`. */
   contract: Contract | undefined;
 }
@@ -122,12 +122,12 @@ export function createJudge(
   { hash, options }: Pick<Judge, 'hash' | 'options'>,
   isOwn: boolean,
 ): Judge {
-  const kind = { environment, hash, isOwn };
-  const kinds = {
-    request: { ...kind, direction: 'request' },
-    response: { ...kind, direction: 'response' },
+  const scope = { environment, hash, isOwn };
+  const scopes = {
+    request: { ...scope, direction: 'request' },
+    response: { ...scope, direction: 'response' },
   } as const;
-  return { hash, options, kinds, contract: undefined };
+  return { hash, options, scopes, contract: undefined };
 }
 
 const isActive = ({ requests, responses, requiresHeaders }: GuardedEnvironment) =>

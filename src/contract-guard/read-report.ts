@@ -2,7 +2,7 @@
 
 import { setImmediate } from 'node:timers/promises';
 import type { RequestLog } from '../state/ports.ts';
-import type { CheckedKind } from './deviation-counts.ts';
+import type { CheckScope } from './deviation-counts.ts';
 import {
   dayMs,
   dayOf,
@@ -50,7 +50,7 @@ export interface ClientCount {
 }
 
 /** Messages of one environment that were checked against one contract. */
-export interface ReportedMessages extends CheckedKind {
+export interface ReportedMessages extends CheckScope {
   readonly count: number;
   /** When the first one was checked against this contract: milliseconds since 1970. */
   readonly firstMs: number;

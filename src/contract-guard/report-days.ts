@@ -5,7 +5,7 @@
 
 import { z } from 'zod';
 import { parseStored } from '../state/parse-stored.ts';
-import type { CheckedKind, CountedDeviation, CountedMessages, SkippedMessages } from './deviation-counts.ts';
+import type { CheckScope, CountedDeviation, CountedMessages, SkippedMessages } from './deviation-counts.ts';
 
 export const dayMs = 86_400_000;
 
@@ -34,7 +34,7 @@ export interface RowDetails {
 
 type Names = readonly (string | number)[];
 const nameOf = (what: string, names: Names) => `${what} ${JSON.stringify(names)}`;
-const kindNames = ({ environment, hash, isOwn, direction }: CheckedKind): Names => [
+const scopeNames = ({ environment, hash, isOwn, direction }: CheckScope): Names => [
   environment,
   hash,
   isOwn ? 1 : 0,
@@ -42,7 +42,7 @@ const kindNames = ({ environment, hash, isOwn, direction }: CheckedKind): Names 
 ];
 
 const deviationNames = (row: Omit<DeviationRow, 'client' | 'count'>): Names => [
-  ...kindNames(row),
+  ...scopeNames(row),
   row.operation,
   row.path,
   row.rule,
@@ -54,7 +54,7 @@ const deviationNames = (row: Omit<DeviationRow, 'client' | 'count'>): Names => [
 export const counterName = {
   deviation: (row: Omit<DeviationRow, 'count'>) => nameOf('deviation', [...deviationNames(row), row.client]),
   messages: (row: Omit<MessageRow, 'count'>) =>
-    nameOf('messages', [...kindNames(row), row.operation, row.client]),
+    nameOf('messages', [...scopeNames(row), row.operation, row.client]),
   skipped: ({ environment, direction, reason }: Omit<SkippedMessages, 'count'>) =>
     nameOf('skipped', [environment, direction, reason]),
 } as const;
@@ -64,20 +64,20 @@ export const valueName = {
   /** The time of the alert for a deviation. A separate value, because instances replace the other ones. */
   change: (row: Omit<DeviationRow, 'client' | 'count'>) => nameOf('change', deviationNames(row)),
   /** For all operations together. */
-  messages: (row: CheckedKind) => nameOf('messages', kindNames(row)),
+  messages: (row: CheckScope) => nameOf('messages', scopeNames(row)),
 } as const;
 
-const kind = [z.string(), z.string(), z.literal([0, 1]), z.enum(['request', 'response'])] as const;
+const scope = [z.string(), z.string(), z.literal([0, 1]), z.enum(['request', 'response'])] as const;
 const text = z.string();
 const deviationCounter = z.union([
-  z.tuple([...kind, text, text, text, text, text, text]),
-  z.tuple([...kind, text, text, text, text, text, text, text]),
+  z.tuple([...scope, text, text, text, text, text, text]),
+  z.tuple([...scope, text, text, text, text, text, text, text]),
 ]);
-const messagesCounter = z.tuple([...kind, text, text]);
+const messagesCounter = z.tuple([...scope, text, text]);
 const skippedCounter = z.tuple([text, z.enum(['request', 'response']), text]);
 
 /** A row as it is read: a later release may have other operations, rules, levels and effects. */
-export interface StoredDeviation extends CheckedKind {
+export interface StoredDeviation extends CheckScope {
   readonly operation: string;
   readonly path: string;
   readonly rule: string;
@@ -91,7 +91,7 @@ export interface StoredDeviation extends CheckedKind {
   readonly valueName: string;
 }
 
-export interface StoredMessages extends CheckedKind {
+export interface StoredMessages extends CheckScope {
   readonly operation: string;
   readonly client: string;
   readonly count: number;

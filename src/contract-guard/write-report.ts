@@ -5,7 +5,7 @@
 
 import { createHash } from 'node:crypto';
 import type { KeyValues, LogWrite, RequestLog } from '../state/ports.ts';
-import type { CheckedKind, CountedChecks, CountedDeviation, CountedMessages } from './deviation-counts.ts';
+import type { CheckScope, CountedChecks, CountedDeviation, CountedMessages } from './deviation-counts.ts';
 import {
   baselineSlice,
   counterName,
@@ -225,7 +225,7 @@ const canBeChange = (deviation: CountedDeviation) =>
   deviation.path !== 'error' &&
   !deviation.path.startsWith('error/');
 
-const isAnswer = ({ isOwn, direction }: CheckedKind) => isOwn && direction === 'response';
+const isAnswer = ({ isOwn, direction }: CheckScope) => isOwn && direction === 'response';
 
 function kindKey({ environment, hash, operation, path, rule }: CountedDeviation): string {
   return `contract-kind:${digest([environment, hash, operation, path, rule])}`;

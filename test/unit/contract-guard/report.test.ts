@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Deviation } from '../../../src/contract/deviation.ts';
 import {
-  type CheckedKind,
+  type CheckScope,
   type CheckedMessage,
   type CountedDeviation,
   createDeviationCounts,
@@ -26,7 +26,7 @@ const required: Deviation = {
 const missing: Deviation = { ...required, effect: 'client-may-fail' };
 const usual: Deviation = { ...required, level: 'usual', rule: 'format', effect: 'none' };
 
-type Counted = CheckedKind & CheckedMessage;
+type Counted = CheckScope & CheckedMessage;
 
 const message = (changes: Partial<Counted> = {}): Counted => ({
   environment: 'sandbox',
