@@ -148,7 +148,7 @@ const guarded: GuardedEnvironment = {
   others: [],
   requiresHeaders: false,
   missingHeader: () => undefined,
-  takenFrom: () => [],
+  consumedHeadersOf: () => [],
   prepare: async () => {},
   isUnusable: () => false,
 };

@@ -241,10 +241,10 @@ function requestMessage(
   const { name, paymentService, paymentProduct } = operation;
   const receivedAtMs = Date.now() - (performance.now() - arrivedAtMs);
   const path = { operation: name, paymentService, paymentProduct };
-  const taken = environment.takenFrom(client.name);
+  const consumedHeaders = environment.consumedHeadersOf(client.name);
   return {
     direction: 'request',
-    content: { ...path, headers: tppHeaders, taken, body, receivedAtMs, initiatedAs },
+    content: { ...path, headers: tppHeaders, consumedHeaders, body, receivedAtMs, initiatedAs },
   };
 }
 

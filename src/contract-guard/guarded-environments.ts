@@ -5,7 +5,7 @@ import { readProfile } from '../config/contract-profile.ts';
 import type { EnvironmentSettings } from '../config/schema.ts';
 import { type Contract, type ContractOptions, contractHash, prepareContract } from '../contract/contract.ts';
 import type { Profile } from '../contract/profile.ts';
-import type { GatewayHeaders } from '../contract/request-headers.ts';
+import type { ConsumedHeaders } from '../contract/request-headers.ts';
 import { type HeaderFields, isNamed } from '../pis/headers.ts';
 import type { OperationName } from '../pis/operations.ts';
 import type { CheckScope, Direction } from './deviation-counts.ts';
@@ -32,8 +32,8 @@ export interface GuardedEnvironment {
   readonly requiresHeaders: boolean;
   /** The first required header that a request lacks. */
   missingHeader(operation: OperationName, headers: HeaderFields): string | undefined;
-  /** Headers that the gateway takes from this client, whatever the environment. */
-  takenFrom(client: string): readonly GatewayHeaders[];
+  /** Headers that the gateway consumes in every environment, because of the client. */
+  consumedHeadersOf(client: string): readonly ConsumedHeaders[];
 }
 
 /** A contract that messages of an environment are checked against. */
@@ -94,7 +94,7 @@ export function createGuardedEnvironments(
       prepare,
       isUnusable: () => isUnusable,
       missingHeader: (operation, headers) => findMissing(requireHeaders[operation], headers, written),
-      takenFrom: (client) => (hasWebhooks(client) ? notificationsOnly : nothing),
+      consumedHeadersOf: (client) => (hasWebhooks(client) ? notificationsOnly : nothing),
     };
   });
   const active = new Map(all.filter(isActive).map((environment) => [environment.name, environment]));
@@ -141,11 +141,14 @@ async function prepareAll(environments: readonly GuardedEnvironment[]): Promise<
   }
 }
 
-const notificationsOnly: readonly GatewayHeaders[] = ['notifications'];
-const nothing: readonly GatewayHeaders[] = [];
+const notificationsOnly: readonly ConsumedHeaders[] = ['notifications'];
+const nothing: readonly ConsumedHeaders[] = [];
 
-/** What the gateway takes from the TPPs of an environment: it sends no header, or writes one itself. */
-const gatewayHeadersOf = ({ bankNotifications, signing }: EnvironmentSettings): readonly GatewayHeaders[] => [
+/** Headers that the gateway consumes in an environment. */
+const consumedHeadersIn = ({
+  bankNotifications,
+  signing,
+}: EnvironmentSettings): readonly ConsumedHeaders[] => [
   ...(bankNotifications === 'forward' ? nothing : notificationsOnly),
   ...(signing ? (['signature'] as const) : nothing),
 ];
@@ -176,12 +179,12 @@ function findMissing(
 
 function contractOptions(settings: EnvironmentSettings): ContractOptions {
   const { name, standardVersion, contract } = settings;
-  const gatewayHeaders = gatewayHeadersOf(settings);
+  const consumedHeaders = consumedHeadersIn(settings);
   return {
     standardVersion,
     ...(contract.timeZone !== undefined && { timeZone: contract.timeZone }),
     ...(contract.profile !== undefined && { profile: loadProfile(contract.profile, name) }),
-    ...(gatewayHeaders.length > 0 && { gatewayHeaders }),
+    ...(consumedHeaders.length > 0 && { consumedHeaders }),
   };
 }
 

@@ -5,7 +5,7 @@ import { answerDefinitions } from './answer-schemas.ts';
 import { compileSchemas, type Definitions, type ErrorMeanings, type Validators } from './compile-schemas.ts';
 import { sharedDefinitions } from './field-schemas.ts';
 import { applyProfile, type Profile } from './profile.ts';
-import type { GatewayHeaders } from './request-headers.ts';
+import type { ConsumedHeaders } from './request-headers.ts';
 import { requestDefinitions } from './request-schemas.ts';
 import { nearestVersion, ofVersion, type StandardVersion } from './standard-versions.ts';
 
@@ -15,8 +15,8 @@ export interface ContractOptions {
   readonly profile?: Profile | undefined;
   /** The zone of the bank, such as `Europe/Amsterdam`. Without it, a date in the past is not harmful. */
   readonly timeZone?: string | undefined;
-  /** Headers that the gateway takes from the TPP in this environment: they are not judged. */
-  readonly gatewayHeaders?: readonly GatewayHeaders[] | undefined;
+  /** Headers that the gateway consumes in this environment: they are not judged. */
+  readonly consumedHeaders?: readonly ConsumedHeaders[] | undefined;
 }
 
 export interface Contract {
@@ -25,7 +25,7 @@ export interface Contract {
   readonly version: StandardVersion;
   readonly profile: Profile | undefined;
   readonly timeZone: string | undefined;
-  readonly gatewayHeaders: readonly GatewayHeaders[];
+  readonly consumedHeaders: readonly ConsumedHeaders[];
   readonly validators: Validators;
 }
 
@@ -64,7 +64,7 @@ async function compile(hash: string, options: ContractOptions, definitions: Defi
     version: nearestVersion(options.standardVersion),
     profile: options.profile,
     timeZone: options.timeZone,
-    gatewayHeaders: options.gatewayHeaders ?? [],
+    consumedHeaders: options.consumedHeaders ?? [],
     validators: await compileSchemas(definitions, errorMeanings),
   };
 }
@@ -135,7 +135,7 @@ function resolve(version: StandardVersion): Definitions {
 }
 
 function hashOf(
-  { profile, standardVersion, timeZone, gatewayHeaders = [] }: ContractOptions,
+  { profile, standardVersion, timeZone, consumedHeaders = [] }: ContractOptions,
   definitions: Definitions,
 ): string {
   const content = [
@@ -144,7 +144,7 @@ function hashOf(
     definitions,
     profile ?? null,
     timeZone ?? null,
-    gatewayHeaders,
+    consumedHeaders,
   ];
   return createHash('sha256').update(JSON.stringify(content)).digest('hex').slice(0, 16);
 }

@@ -21,11 +21,11 @@ import { withLevels } from './profile.ts';
 import { readJson } from './read-json.ts';
 import { readXml, type XmlDocument } from './read-xml.ts';
 import {
-  type GatewayHeaders,
+  type ConsumedHeaders,
   type InspectedHeaders,
   inspectHeaders,
   judgeAddedHeaders,
-  withoutTaken,
+  withoutConsumed,
 } from './request-headers.ts';
 import type { requestDefinitions } from './request-schemas.ts';
 
@@ -36,8 +36,8 @@ export interface JudgedRequest {
   readonly paymentProduct: string;
   /** As the TPP sent them. Headers for the gateway itself are not judged. */
   readonly headers: HeaderFields;
-  /** Headers that the gateway takes from this client, whatever the environment. */
-  readonly taken?: readonly GatewayHeaders[] | undefined;
+  /** Headers that the gateway consumes in every environment, because of the client. */
+  readonly consumedHeaders?: readonly ConsumedHeaders[] | undefined;
   readonly body: Uint8Array;
   /** Milliseconds since 1970. */
   readonly receivedAtMs: number;
@@ -65,7 +65,7 @@ interface InspectedJson {
 /** Never throws because of the content of a request. */
 export function inspectRequest(request: JudgedRequest): InspectedRequest {
   const list = new DeviationList();
-  const { operation, headers: fields, taken = [], initiatedAs } = request;
+  const { operation, headers: fields, consumedHeaders = [], initiatedAs } = request;
   const headers = inspectHeaders(operation, fields, list);
   const body = Buffer.from(request.body.buffer, request.body.byteOffset, request.body.byteLength);
   if (headers.digest !== undefined) checkDigest(headers.digest, body, list);
@@ -79,14 +79,14 @@ export function inspectRequest(request: JudgedRequest): InspectedRequest {
     list.add('harmful', 'path', 'path/payment-product', 'refused');
   }
   const content = inspectBody(request, headers, body, list);
-  return { request, headers, common: withoutTaken(list.sorted(), taken, headers), ...content };
+  return { request, headers, common: withoutConsumed(list.sorted(), consumedHeaders, headers), ...content };
 }
 
 /** The deviations of a request from a contract, harmful ones first. */
 export function judgeRequest(contract: Contract, inspected: InspectedRequest): readonly Deviation[] {
   const { request, headers, common, json, xml } = inspected;
   const list = new DeviationList();
-  list.addAll(withoutTaken(common, contract.gatewayHeaders, headers));
+  list.addAll(withoutConsumed(common, contract.consumedHeaders, headers));
   judgeAddedHeaders(contract.version, headers, list);
   judgePath(contract, request, list);
   if (request.body.length > 0) judgeContentType(contract, inspected, list);

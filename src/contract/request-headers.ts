@@ -1,4 +1,4 @@
-/** The request headers of the standard, and how their values are checked. Headers that the gateway consumes are not in the table. */
+/** The request headers of the standard, and how their values are checked. Headers that only the gateway reads are not in the table. */
 
 import { isIP } from 'node:net';
 import { type HeaderFields, lowerCase } from '../pis/headers.ts';
@@ -14,23 +14,24 @@ export interface InspectedHeaders {
   readonly contentEncoding: string | undefined;
   readonly accept: string | undefined;
   readonly digest: string | undefined;
-  /** Headers of which the bank gets what the TPP has sent, whatever the gateway does in its environment. */
+  /** Which groups of headers the gateway does not consume, because the TPP has signed them. */
   readonly signed: SignedByTpp;
   /** Headers of the request that only 1.3.11 has. */
   readonly added: readonly AddedHeader[];
 }
 
-/** What the TPP has signed itself: then the gateway does not change it. */
 interface SignedByTpp {
+  /** Whether the request has a signature of the TPP. */
   readonly request: boolean;
+  /** Whether that signature covers a header about notifications. */
   readonly notifications: boolean;
 }
 
 /**
- * Headers that the gateway takes from the TPP, and does not send or writes itself: those of notifications, and those of a
- * signature. In both cases unless the TPP has signed them.
+ * Groups of headers that the gateway removes or replaces, so that the bank does not get them from the TPP. The gateway forwards them
+ * unchanged if the TPP has signed them.
  */
-export type GatewayHeaders = 'notifications' | 'signature';
+export type ConsumedHeaders = 'notifications' | 'signature';
 
 interface AddedHeader {
   readonly path: string;
@@ -92,16 +93,16 @@ export function inspectHeaders(
   };
 }
 
-/** The deviations of headers that the bank gets. @param taken what the gateway takes */
-export function withoutTaken(
+/** Drops the deviations of headers that the bank does not get from the TPP. */
+export function withoutConsumed(
   deviations: readonly Deviation[],
-  taken: readonly GatewayHeaders[],
+  consumed: readonly ConsumedHeaders[],
   { signed }: Pick<InspectedHeaders, 'signed'>,
 ): readonly Deviation[] {
-  if (deviations.length === 0 || taken.length === 0) return deviations;
+  if (deviations.length === 0 || consumed.length === 0) return deviations;
   const paths = new Set(
-    taken.flatMap((headers) => {
-      if (headers === 'notifications') return signed.notifications ? [] : notificationPaths;
+    consumed.flatMap((group) => {
+      if (group === 'notifications') return signed.notifications ? [] : notificationPaths;
       return signed.request ? [] : signaturePaths;
     }),
   );

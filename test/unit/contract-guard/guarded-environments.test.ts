@@ -35,10 +35,10 @@ test('environments have the same contract only if the gateway takes the same hea
   );
 });
 
-test('headers about notifications are taken from clients with webhooks in every environment', () => {
+test('the gateway consumes the notification headers of clients with webhooks in every environment', () => {
   for (const environment of guardedOf(sections, (client) => client === 'shop').all) {
-    assert.deepEqual(environment.takenFrom('shop'), ['notifications']);
-    assert.deepEqual(environment.takenFrom('other'), []);
+    assert.deepEqual(environment.consumedHeadersOf('shop'), ['notifications']);
+    assert.deepEqual(environment.consumedHeadersOf('other'), []);
   }
 });
 

@@ -27,7 +27,7 @@ export const environment = (changes: Partial<GuardedEnvironment> = {}): GuardedE
   others: [],
   requiresHeaders: false,
   missingHeader: () => undefined,
-  takenFrom: () => [],
+  consumedHeadersOf: () => [],
   prepare: async () => {},
   isUnusable: () => false,
   ...changes,

@@ -3,13 +3,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { contractHash, prepareContract } from '../../../src/contract/contract.ts';
-import type { GatewayHeaders } from '../../../src/contract/request-headers.ts';
+import type { ConsumedHeaders } from '../../../src/contract/request-headers.ts';
 import { type Changes, request, single, verdictOf } from '../../kit/judged.ts';
 
-const contractWith = (...gatewayHeaders: GatewayHeaders[]) =>
-  prepareContract({ standardVersion: '1.3.11', gatewayHeaders });
+const contractWith = (...consumedHeaders: ConsumedHeaders[]) =>
+  prepareContract({ standardVersion: '1.3.11', consumedHeaders });
 const forwarding = await contractWith();
-const takingNotifications = await contractWith('notifications');
+const consumingNotifications = await contractWith('notifications');
 const signing = await contractWith('signature');
 
 const withHeaders = (headers: Changes['headers'] = {}) => request.single(single(), { headers });
@@ -31,9 +31,9 @@ describe('headers about notifications', () => {
   });
 
   test('are not judged where the gateway does not send them, or writes them itself', () => {
-    assert.deepEqual(verdictOf(takingNotifications, withHeaders(brokenNotifications)), []);
+    assert.deepEqual(verdictOf(consumingNotifications, withHeaders(brokenNotifications)), []);
     assert.deepEqual(
-      verdictOf(forwarding, { ...withHeaders(brokenNotifications), taken: ['notifications'] }),
+      verdictOf(forwarding, { ...withHeaders(brokenNotifications), consumedHeaders: ['notifications'] }),
       [],
     );
   });
@@ -45,13 +45,13 @@ describe('headers about notifications', () => {
       Digest: wrongDigest,
       Signature: signatureOf('TPP-Notification-URI'),
     });
-    const found = verdictOf(takingNotifications, { ...signed, taken: ['notifications'] });
+    const found = verdictOf(consumingNotifications, { ...signed, consumedHeaders: ['notifications'] });
     for (const deviation of ofNotifications) assert.ok(found.includes(deviation), found.join(', '));
   });
 
   test('leave other faults of the request as they are', () => {
     const faulty = withHeaders({ ...brokenNotifications, 'PSU-IP-Address': 'x' });
-    assert.deepEqual(verdictOf(takingNotifications, faulty), [
+    assert.deepEqual(verdictOf(consumingNotifications, faulty), [
       'harmful format headers/PSU-IP-Address refused',
     ]);
   });
@@ -85,14 +85,15 @@ test('a status read that asks the gateway for events is no deviation, and any ot
   ]);
 });
 
-test('the headers that the gateway takes are a part of the contract, so that counting begins again when they change', () => {
+test('the headers that the gateway consumes are a part of the contract, so that counting begins again when they change', () => {
   const hashes = [[], ['notifications'], ['signature'], ['notifications', 'signature']] as const;
   assert.equal(
-    new Set(hashes.map((gatewayHeaders) => contractHash({ standardVersion: '1.3.11', gatewayHeaders }))).size,
+    new Set(hashes.map((consumedHeaders) => contractHash({ standardVersion: '1.3.11', consumedHeaders })))
+      .size,
     hashes.length,
   );
   assert.equal(
     contractHash({ standardVersion: '1.3.11' }),
-    contractHash({ standardVersion: '1.3.11', gatewayHeaders: [] }),
+    contractHash({ standardVersion: '1.3.11', consumedHeaders: [] }),
   );
 });
