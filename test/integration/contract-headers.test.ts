@@ -59,7 +59,7 @@ const forTheGateway: readonly Field[] = [
 
 describe('headers of the gateway', () => {
   for (const requests of ['report', 'enforce'] as const)
-    test(`are not judged where the contract is in mode ${requests}: not those that it consumes, nor those that it writes to the bank`, async (t) => {
+    test(`are not judged in mode ${requests}, neither those that it consumes nor those that it writes to the bank`, async (t) => {
       const { bank, gateway, send } = await start(t, {
         bankNotifications: 'receive',
         contract: { requests, responses: 'off' },

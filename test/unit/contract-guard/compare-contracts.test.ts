@@ -49,7 +49,7 @@ const compare = (changes: Partial<ContractReport> = {}) =>
   assert.fail('an environment is missing');
 
 describe('the comparison of two environments', () => {
-  test('lists what requests of one violate in the contract of the other', () => {
+  test('lists the deviations of requests in one environment from the contract of the other', () => {
     const { requests, isComplete, differences } = compare();
     assert.deepEqual([requests, isComplete], [10, true]);
     assert.deepEqual(
@@ -58,7 +58,7 @@ describe('the comparison of two environments', () => {
     );
   });
 
-  test('must be acknowledged only for harmful differences, and leaves out what every bank has', () => {
+  test('requires acknowledgement of harmful differences only, and omits usual deviations', () => {
     const { differences } = compare({
       deviations: [
         deviation(),
@@ -85,13 +85,13 @@ describe('the comparison of two environments', () => {
       mustAcknowledge,
     }));
 
-  test('marks requests that both environments refuse, and demands no acknowledgement for them', () => {
+  test('marks requests that both environments refuse, and requires no acknowledgement of them', () => {
     assert.deepEqual(marksOf(deviation({ ...refused, alsoRefusedBy: 'hash-1' })), [
       { count: 3, isInBoth: true, mustAcknowledge: false },
     ]);
   });
 
-  test('demands it for those that only the other one refuses, which it lists first', () => {
+  test('requires acknowledgement of requests that only the other environment refuses, and lists them first', () => {
     const inBoth = deviation({ ...refused, count: 7, alsoRefusedBy: 'hash-1' });
     assert.deepEqual(marksOf(inBoth, deviation(refused)), [
       { count: 3, isInBoth: false, mustAcknowledge: true },
@@ -99,25 +99,25 @@ describe('the comparison of two environments', () => {
     ]);
   });
 
-  test('does not take the same rule in both contracts for the same requests', () => {
+  test('does not assume that the same rule in both contracts is about the same requests', () => {
     const own = deviation({ ...refused, hash: 'hash-1', isOwn: true, count: 9 });
     assert.deepEqual(marksOf(deviation(refused), own), [
       { count: 3, isInBoth: false, mustAcknowledge: true },
     ]);
   });
 
-  test('demands it if the own contract has changed since both refused the requests', () => {
+  test('requires acknowledgement if the contract of the first environment has changed since both refused the requests', () => {
     assert.deepEqual(marksOf(deviation({ ...refused, alsoRefusedBy: 'hash-0' }), deviation(refused)), [
       { count: 6, isInBoth: false, mustAcknowledge: true },
     ]);
   });
 
-  test('demands it for what could not be judged, even if it could not be judged in both', () => {
+  test('requires acknowledgement of requests that could not be judged, even if neither environment could', () => {
     const unjudged = { ...refused, effect: 'not-judged', alsoRefusedBy: 'hash-1' } as const;
     assert.deepEqual(marksOf(deviation(unjudged)), [{ count: 3, isInBoth: true, mustAcknowledge: true }]);
   });
 
-  test('marks what has no effect in both environments', () => {
+  test('marks fields that both environments ignore', () => {
     const notable = { path: 'body/*', rule: 'unknown', level: 'notable', effect: 'ignored' } as const;
     const own = deviation({ ...notable, hash: 'hash-1', isOwn: true });
     assert.deepEqual(marksOf(deviation(notable), own), [
@@ -134,7 +134,7 @@ describe('the comparison of two environments', () => {
     assert.equal(compare({ skipped }).isComplete, false);
   });
 
-  test('uses the own checks of environments with the same contract', () => {
+  test('uses the only check of a request if both environments have the same contract', () => {
     const same = { all: [environment(), environment({ name: 'staging' })] };
     const messages = [{ ...judged, hash: 'hash-1', isOwn: true }];
     const deviations = [deviation({ hash: 'hash-1', isOwn: true })];

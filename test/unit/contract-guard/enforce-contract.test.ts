@@ -70,7 +70,7 @@ describe('an enforced contract', () => {
     assert.equal((await run({ deviations: undefined })).code, 'OVERLOADED');
   });
 
-  test('does not say that the bank has not seen a write without a claim', async () => {
+  test('answers STATE_UNAVAILABLE to a write without a claim, which the bank may have seen before', async () => {
     const unclaimed = await run({ deviations: [harmful], request: initiation() });
     assert.equal(unclaimed.code, 'STATE_UNAVAILABLE');
   });
@@ -81,13 +81,13 @@ describe('an enforced contract', () => {
     assert.deepEqual((await run({ deviations: [harmful] })).queued, []);
   });
 
-  test('is not asked where it is only reported', async () => {
+  test('refuses nothing where requests are only reported', async () => {
     const guarded = environment({ requests: 'report' });
     assert.equal((await run({ guarded, deviations: [harmful] })).code, 'sent');
   });
 });
 
-test('a required header is demanded whether the contract is enforced or not', async () => {
+test('a request without a required header is refused in every mode of the contract', async () => {
   for (const requests of ['off', 'report', 'enforce'] as const) {
     const guarded = environment({ requests, missingHeader: () => 'TPP-Redirect-URI' });
     const { code, error } = await run({ guarded, deviations: [] });

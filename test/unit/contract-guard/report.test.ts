@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Deviation } from '../../../src/contract/deviation.ts';
 import {
-  type CheckScope,
   type CheckedMessage,
+  type CheckScope,
   type CountedDeviation,
   createDeviationCounts,
 } from '../../../src/contract-guard/deviation-counts.ts';
@@ -86,7 +86,7 @@ describe('the report of deviations', () => {
     );
   });
 
-  test('adds what all instances and clients have counted, with the first and the last time', async () => {
+  test('sums the counts of all instances and clients, with the first and the last time', async () => {
     const one = startInstance();
     const other = startInstance(one.state, one.clock);
     const atMs = 100 * dayMs;
@@ -109,7 +109,7 @@ describe('the report of deviations', () => {
     }
   });
 
-  test('has the days since a time, and forgets them after contract.keepFor', async () => {
+  test('contains the days since a time, at most those of contract.keepFor', async () => {
     const { counts, clock, writer, reader } = startInstance();
     counts.add(message(), [required]);
     await writer.flush();
@@ -172,7 +172,7 @@ describe('the report of deviations', () => {
     );
   });
 
-  test('is bounded: more different deviations are counted together as not counted', () => {
+  test('counts deviations beyond its limit together, as not counted', () => {
     const { counts } = startInstance();
     for (let client = 0; client < 5_003; client++)
       counts.add(message({ client: `client-${client}` }), [required]);
@@ -273,7 +273,7 @@ describe('a new kind of deviation in answers', () => {
     assert.deepEqual(instance.changes, []);
   });
 
-  test('is looked for again after another contract: its first answers are a new beginning', async () => {
+  test('has a new baseline after a change of the contract', async () => {
     const instance = startInstance();
     await count(instance, 10, []);
     instance.counts.add(answered({ hash: 'hash-2' }), [missing]);
