@@ -2,6 +2,7 @@
 
 import type { GuardedEnvironment, GuardedEnvironments } from '../contract-guard/guarded-environments.ts';
 import type { ContractReport, ReportedDeviation, ReportReader } from '../contract-guard/read-report.ts';
+import { dayMs } from '../contract-guard/report-days.ts';
 import type { ContractComparison } from '../request/contract-comparison.ts';
 import { AdminRefusal } from './admin-refusal.ts';
 import type { AdminApi } from './routes.ts';
@@ -16,7 +17,6 @@ export interface ContractDependencies {
 
 type ContractHandlers = Pick<AdminApi, 'showContractReport' | 'compareContracts'>;
 
-const dayMs = 86_400_000;
 /** The report has at most as many deviations: those of the contracts in effect, the harmful and the most frequent ones first. */
 const maxDeviations = 1_000;
 

@@ -22,10 +22,12 @@ async function reply({ id, judges, message }: ThreadRequest): Promise<void> {
 async function check(judges: ThreadRequest['judges'], message: ThreadRequest['message']) {
   const prepared: { readonly contract: Contract }[] = [];
   for (const { hash, options } of judges) {
-    const contract = contracts.get(hash) ?? (await prepareContract(options));
+    const known = contracts.get(hash);
+    const contract = known ?? (await prepareContract(options));
+    prepared.push({ contract });
+    if (known) continue;
     if (contracts.size >= maxContracts) contracts.clear();
     contracts.set(hash, contract);
-    prepared.push({ contract });
   }
   return checkMessage(message, prepared);
 }
