@@ -26,7 +26,7 @@ const threadWith = (code: string) => () =>
   });
 
 test('a message is checked in the thread, against each contract', async (t) => {
-  const worker = createCheckWorker();
+  const worker = createCheckWorker(limits);
   t.after(worker.stop);
   const results = await worker.check(message, [
     ...judges,
