@@ -123,17 +123,23 @@ export function createContractGuard({
     await checkAndCount(environment, request, responseMessage(request, decoded), judges);
   }
 
-  /** Checks a message, in the worker thread if it is large, and counts the result. Never rejects. */
+  /**
+   * Checks a message, in the worker thread if it is large, and counts the result. Never rejects.
+   *
+   * @param awaitedUntilMs until when the request waits for the result: milliseconds of `performance.now()`
+   */
   function checkAndCount(
     environment: GuardedEnvironment,
     request: PisRequest,
     message: CheckableMessage,
     judges: readonly PreparedJudge[],
     ownDeviations?: readonly Deviation[],
+    awaitedUntilMs?: number,
   ): Deviations | Promise<Deviations> {
     const { direction, content } = message;
     if (content.body.length > maxInlineBytes) {
-      return worker.check(message, judges).then((results) => {
+      const { tenant } = request.client;
+      return worker.check(message, judges, { tenant, awaitedUntilMs }).then((results) => {
         if (!results) counts.skip(environment.name, direction, 'shed');
         return results && countResults(environment, request, message, judges, results, ownDeviations);
       });
@@ -185,8 +191,10 @@ export function createContractGuard({
     const judges: readonly Judge[] = [environment.own];
     if (isPrepared(judges)) {
       const message = requestMessage(environment, request, request.body, initiationOf(request));
-      const deviations = checkAndCount(environment, request, message, judges);
-      return deviations instanceof Promise ? within(deviations, waitMsOf(request)) : deviations;
+      const waitMs = waitMsOf(request);
+      const awaitedUntilMs = performance.now() + waitMs;
+      const deviations = checkAndCount(environment, request, message, judges, undefined, awaitedUntilMs);
+      return deviations instanceof Promise ? within(deviations, waitMs) : deviations;
     }
     return within(
       environment.prepare().then(() => (isPrepared(judges) ? checkNow(request, environment) : undefined)),

@@ -18,50 +18,95 @@ const message: CheckableMessage = {
 const judges = [{ hash: 'a', options: { standardVersion: '1.3.11' } }];
 const limits = { maxChecks: 2, maxBytes: 100, timeoutMs: 60_000 };
 
+/** A check for which no request waits. */
+const report = { tenant: 'one' };
+const awaited = (tenant: string) => ({ tenant, awaitedUntilMs: Number.POSITIVE_INFINITY });
+
 /** A thread that runs this code for each message. */
 const threadWith = (code: string) => () =>
-  new Worker(`require('node:worker_threads').parentPort.on('message', ({ id }) => { ${code} })`, {
+  new Worker(`require('node:worker_threads').parentPort.on('message', ({ id, message }) => { ${code} })`, {
     eval: true,
     execArgv: [],
   });
+/** Answers with no deviations. */
+const answer = "require('node:worker_threads').parentPort.postMessage({ id, deviations: [[]] });";
 
 test('a message is checked in the thread, against each contract', async (t) => {
   const worker = createCheckWorker(limits);
   t.after(worker.stop);
-  const results = await worker.check(message, [
-    ...judges,
-    { hash: 'b', options: { standardVersion: '1.3.6' } },
-  ]);
+  const both = [...judges, { hash: 'b', options: { standardVersion: '1.3.6' } }];
+  const results = await worker.check(message, both, report);
   assert.equal(results?.length, 2);
   for (const deviations of results ?? []) assert.ok(deviations.some(({ rule }) => rule === 'json'));
   assert.equal(message.content.body.length, 1); // the message of the caller is not moved
 });
 
-test('a thread that ends leaves no check without a result, and the next check has another thread', async (t) => {
+test('a message that ends the thread takes no other one with it', async (t) => {
   let started = 0;
   const worker = createCheckWorker(limits, () => {
     started += 1;
-    return threadWith('process.exit(1)')();
+    return threadWith(`if (message.content.receivedAtMs === 1) process.exit(1); ${answer}`)();
   });
   t.after(worker.stop);
-  const both = [worker.check(message, judges), worker.check(message, judges)];
-  assert.deepEqual(await Promise.all(both), [undefined, undefined]);
-  assert.equal(await worker.check(message, judges), undefined);
+  const fatal = { ...message, content: { ...message.content, receivedAtMs: 1 } } as CheckableMessage; // a request stays one
+  const results = [fatal, message].map((each) => worker.check(each, judges, report));
+  assert.deepEqual(await Promise.all(results), [undefined, [[]]]);
   assert.equal(started, 2);
 });
 
 test('a thread that does not answer in time is ended', async (t) => {
   const worker = createCheckWorker({ ...limits, timeoutMs: 1 }, threadWith('for (;;);'));
   t.after(worker.stop);
-  assert.equal(await worker.check(message, judges), undefined);
+  assert.equal(await worker.check(message, judges, report), undefined);
 });
 
-test('a full thread takes no more messages, in number and in bytes', async () => {
+test('a thread takes a limited number of messages, and of bytes', async () => {
   const worker = createCheckWorker(limits, threadWith(''));
-  const waiting = [worker.check(message, judges), worker.check(message, judges)];
-  assert.equal(await worker.check(message, judges), undefined);
+  const one = () => worker.check(message, judges, report);
+  const kept = [one(), one(), one()]; // one of them in the thread
+  assert.equal(await one(), undefined);
   await worker.stop();
-  assert.deepEqual(await Promise.all(waiting), [undefined, undefined]);
+  assert.deepEqual(await Promise.all(kept), [undefined, undefined, undefined]);
+});
+
+test('a message of more bytes than can wait is not checked behind another one', async (t) => {
+  const worker = createCheckWorker(limits, threadWith(''));
+  t.after(worker.stop);
+  void worker.check(message, judges, report);
   const large = { ...message, content: { ...message.content, body: Buffer.alloc(101) } } as CheckableMessage; // a request stays one
-  assert.equal(await worker.check(large, judges), undefined);
+  assert.equal(await worker.check(large, judges, awaited('one')), undefined);
+});
+
+test('a tenant that fills the thread delays no other tenant by more than one message', async (t) => {
+  const order: string[] = [];
+  const worker = createCheckWorker({ ...limits, maxChecks: 4 }, threadWith(answer));
+  t.after(worker.stop);
+  const check = async (tenant: string) => {
+    const result = await worker.check(message, judges, awaited(tenant));
+    order.push(result ? tenant : `${tenant} skipped`);
+  };
+  await Promise.all(['noisy', 'noisy', 'noisy', 'noisy', 'noisy', 'quiet'].map(check));
+  assert.deepEqual(order, ['noisy skipped', 'noisy', 'quiet', 'noisy', 'noisy', 'noisy']);
+});
+
+test('messages for which a request waits go before those of the report', async (t) => {
+  const order: string[] = [];
+  const worker = createCheckWorker(limits, threadWith(answer));
+  t.after(worker.stop);
+  const check = async (name: string, priority: Parameters<typeof worker.check>[2]) => {
+    const result = await worker.check(message, judges, priority);
+    order.push(result ? name : `${name} skipped`);
+  };
+  const reports = ['first report', 'second report', 'third report'].map((name) => check(name, report));
+  await Promise.all([...reports, check('payment', awaited('one'))]);
+  assert.deepEqual(order, ['third report skipped', 'first report', 'payment', 'second report']);
+});
+
+test('a message for which the request does not wait any more is not checked', async (t) => {
+  const worker = createCheckWorker(limits, threadWith(answer));
+  t.after(worker.stop);
+  const first = worker.check(message, judges, report);
+  const late = worker.check(message, judges, { tenant: 'one', awaitedUntilMs: performance.now() });
+  assert.deepEqual(await first, [[]]);
+  assert.equal(await late, undefined);
 });
