@@ -57,8 +57,7 @@ export function checkContentType(
 ): void {
   const essence = essenceOf(contentType);
   if (essence === mediaTypes[format]) {
-    // RFC 8259: JSON between systems is UTF-8.
-    if (format === 'json' && contentType !== undefined && hasOtherCharset(contentType)) {
+    if (contentType !== undefined && hasOtherCharset(contentType, charsets[format])) {
       list.add('harmful', 'charset', path, 'refused');
     }
     return;
@@ -77,10 +76,17 @@ export function checkContentType(
 
 const path = 'headers/Content-Type';
 
-function hasOtherCharset(contentType: string): boolean {
+/** RFC 8259: JSON between systems is UTF-8. The charset of XML has precedence over its declaration (RFC 7303). */
+const charsets: Readonly<Record<BodyFormat, RegExp>> = {
+  json: /^utf-8$/i,
+  xml: /^(?:utf-8|us-ascii|iso-8859-1|windows-1252)$/i,
+  multipart: /^utf-8$/i,
+};
+
+function hasOtherCharset(contentType: string, allowed: RegExp): boolean {
   if (contentType.length === 'application/json'.length) return false;
-  const [, charset] = /;\s*charset\s*=\s*"?([^\s;"]*)"?/i.exec(contentType) ?? [];
-  return charset !== undefined && charset.toLowerCase() !== 'utf-8';
+  const found = contentType.matchAll(/;\s*charset\s*=\s*"?([^\s;"]*)"?/gi);
+  return Array.from(found).some(([, charset = '']) => !allowed.test(charset));
 }
 
 /** Whether `Accept` allows a format of the standard's answers (RFC 9110 section 12.5.1, without weights). */

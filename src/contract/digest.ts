@@ -8,6 +8,7 @@ const signaturePath = 'headers/Signature';
 
 /** Each listed SHA-256 and SHA-512 must be the hash of the body (RFC 3230). Other algorithms are only reported. */
 export function checkDigest(value: string, body: Uint8Array, list: DeviationList): void {
+  const hashes = new Map<string, string>(); // a header can list one algorithm a hundred times
   for (const member of value.split(',')) {
     const [, name = '', encoded = ''] =
       /^\s*([A-Za-z0-9-]{1,20})=([A-Za-z0-9+/]{1,128}={0,2})\s*$/.exec(member) ?? [];
@@ -20,7 +21,8 @@ export function checkDigest(value: string, body: Uint8Array, list: DeviationList
       list.add('notable', 'digest-algorithm', digestPath, 'may-be-refused');
       continue;
     }
-    const actual = createHash(algorithm).update(body).digest('base64');
+    const actual = hashes.get(algorithm) ?? createHash(algorithm).update(body).digest('base64');
+    hashes.set(algorithm, actual);
     if (actual !== encoded) list.add('harmful', 'digest', digestPath, 'refused');
   }
 }

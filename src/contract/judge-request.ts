@@ -120,7 +120,7 @@ function inspectBody(
     return nothing;
   }
   if (contentEncoding !== undefined && contentEncoding.toLowerCase() !== 'identity') {
-    list.add('notable', 'content-encoding', 'headers/Content-Encoding', 'not-judged');
+    list.add('harmful', 'content-encoding', 'headers/Content-Encoding', 'not-judged');
     return nothing;
   }
   if (operation === 'startAuthorisation') {

@@ -386,8 +386,8 @@ const groups: Readonly<Record<string, readonly ValidRequest[]>> = {
       ),
     ),
     valid(
-      'with empty elements and single quotes',
-      xml(pain001.replace('Ccy="EUR"', "Ccy = 'EUR'").replace('<ChrgBr>SLEV</ChrgBr>', '<ChrgBr/>')),
+      'with single quotes and spaces in tags',
+      xml(pain001.replace('Ccy="EUR"', "Ccy = 'EUR'").replace('<ChrgBr>', '<ChrgBr\n>')),
     ),
     valid(
       'in ISO-8859-1',

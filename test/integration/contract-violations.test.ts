@@ -735,7 +735,7 @@ const xmlViolations: readonly Violation[] = [
   refused('JSON sent as XML', xml(singleText), /xml \(xml\)/),
   refused(
     'a bulk in XML that is not well-formed',
-    bulkXml(pain001.replace('<PmtInf>', '<PmtInf><PmtInf>')),
+    bulkXml(pain001.replace('Ccy="EUR"', 'Ccy=EUR')),
     /xml \(xml\)/,
   ),
   refused('a bulk in XML with a DOCTYPE', bulkXml(`<!DOCTYPE Document>\n${pain001}`), /xml \(doctype\)/),
@@ -991,7 +991,7 @@ function outcomeOf(refusal: string | undefined, listed: readonly string[]): Outc
 test('no value of a request is in a refusal, in the report, in a metric or in a log', async () => {
   const requests = Object.values(groups).flatMap((violations) => violations.map(({ request }) => request));
   const values = new Set(requests.flatMap(secretsOf));
-  assert.ok(values.size > 100, `${values.size} values`);
+  assert.ok(values.size >= 50, `${values.size} values`);
   const texts = [...refusals];
   for (const { gateway } of [testbedOf('report'), testbedOf('enforce')]) {
     for (const path of ['/api/contract', '/metrics'])

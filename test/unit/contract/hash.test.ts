@@ -50,11 +50,12 @@ const judged = [
   request.xml(pain001('').replace('pain.001.001.03', 'pain.001.001.10')),
   request.multipart(multipart(partsOf(standingOrder({ endDate: '2027-01-01' })).slice(1))),
   request.authorisation({ psuData: {}, scaAuthenticationData: '1' }),
+  request.single(undefined, { headers: { 'Content-Encoding': 'gzip' }, body: 'xyz' }),
   request.read('getPayment', { initiatedAs: { paymentService: 'bulk-payments', paymentProduct: 'other' } }),
 ];
 
 /** To be replaced with the new value whenever the test below asks for it. */
-const expected = { hashes: '2ce89a4d154d2da2,4fbca43bd5cd89e9', verdicts: '3f071873e4ab2ac2' };
+const expected = { hashes: '12c44bef8ce5fa26,c6cfb365295b8e2a', verdicts: 'd4ff148ac4aee04b' };
 
 describe('the hash of a contract', () => {
   test('changes whenever verdicts change', () => {

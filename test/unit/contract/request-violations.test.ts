@@ -127,6 +127,16 @@ const inHeaders: readonly Row[] = [
     'charset headers/Content-Type',
   ],
   [
+    'a second charset',
+    headers({ 'Content-Type': 'application/json; charset=utf-8; charset=utf-16' }),
+    'charset headers/Content-Type',
+  ],
+  [
+    'a body that is encoded',
+    request.single(undefined, { headers: { 'Content-Encoding': 'gzip' }, body: 'xyz' }),
+    'content-encoding headers/Content-Encoding',
+  ],
+  [
     'JSON for an XML product',
     request.xml(undefined, { headers: { 'Content-Type': 'application/json' } }),
     'content-type headers/Content-Type',
@@ -612,6 +622,11 @@ function monthsOf6And11(): string {
 }
 
 const inXml: readonly Row[] = [
+  [
+    'another charset than its bytes have',
+    request.xml(undefined, { headers: { 'Content-Type': 'application/xml; charset=utf-7' } }),
+    'charset headers/Content-Type',
+  ],
   ['a text', request.xml('Hello'), 'xml xml'],
   ['JSON', request.xml(body), 'xml xml'],
   ['a cut document', request.xml(pain001().slice(0, -20)), 'xml xml'],
