@@ -5,6 +5,7 @@ import type { ContractReport, ReportedDeviation, ReportReader } from '../contrac
 import { dayMs } from '../contract-guard/report-days.ts';
 import type { ContractComparison } from '../request/contract-comparison.ts';
 import { AdminRefusal } from './admin-refusal.ts';
+import { isoTime, isoTimeOrNull } from './iso-time.ts';
 import type { AdminApi } from './routes.ts';
 
 export interface ContractDependencies {
@@ -97,7 +98,7 @@ function viewDeviation(
     firstSeen: isoTime(firstMs),
     lastSeen: isoTime(lastMs),
     xRequestId: requestId,
-    changedAt: changedMs === undefined ? null : isoTime(changedMs),
+    changedAt: isoTimeOrNull(changedMs),
   };
 }
 
@@ -112,7 +113,7 @@ export function viewComparison({
   return {
     ...comparison,
     since: isoTime(sinceMs),
-    judgedSince: judgedSinceMs === undefined ? null : isoTime(judgedSinceMs),
+    judgedSince: isoTimeOrNull(judgedSinceMs),
     complete: isComplete,
     differences: differences.map(
       ({
@@ -137,5 +138,3 @@ export function viewComparison({
     ),
   };
 }
-
-const isoTime = (atMs: number) => new Date(atMs).toISOString();

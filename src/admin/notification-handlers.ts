@@ -5,6 +5,7 @@ import type { AuditRecorder } from '../request/audit-event.ts';
 import { asGatewayError } from '../request/errors.ts';
 import { AdminRefusal } from './admin-refusal.ts';
 import { operatorOf } from './authenticate-operator.ts';
+import { isoTime, isoTimeOrNull } from './iso-time.ts';
 import type { AdminApi } from './routes.ts';
 import { shareRead } from './shared-read.ts';
 
@@ -105,7 +106,5 @@ const viewMessage = ({ id, why, since, deadSince, ...view }: NonNullable<ListedS
   scaStatus: view.scaStatus ?? null,
   since: isoTime(since),
   why: why ?? null,
-  deadSince: deadSince === undefined ? null : isoTime(deadSince),
+  deadSince: isoTimeOrNull(deadSince),
 });
-
-const isoTime = (atMs: number) => new Date(atMs).toISOString();

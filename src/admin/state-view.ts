@@ -1,6 +1,7 @@
 /** What operators see of the shared state: in `GET /api/state` and in the console. */
 
 import type { LossReport } from '../idempotency/loss-guard.ts';
+import { isoTimeOrNull } from './iso-time.ts';
 
 export interface StateView {
   readonly status: LossReport['status'];
@@ -16,11 +17,9 @@ export interface StateView {
 export function viewState({ status, since, cause, missing, isUncovered }: LossReport): StateView {
   return {
     status,
-    since: isoTime(since),
+    since: isoTimeOrNull(since),
     cause: cause ?? null,
-    missing: missing.map(({ instance, lastSeen }) => ({ instance, lastSeen: isoTime(lastSeen) })),
+    missing: missing.map(({ instance, lastSeen }) => ({ instance, lastSeen: isoTimeOrNull(lastSeen) })),
     uncovered: isUncovered,
   };
 }
-
-const isoTime = (at: number | undefined) => (at === undefined ? null : new Date(at).toISOString());
