@@ -16,8 +16,10 @@ function createInstance(keyValues: Parameters<typeof createBankNotificationToken
   };
 }
 
-async function issued(environment = 'production') {
-  const { keyValues } = createMemoryState();
+async function issued(
+  environment = 'production',
+  { keyValues }: { keyValues: KeyValues } = createMemoryState(),
+) {
   const { tokens, time } = createInstance(keyValues);
   await tokens.refresh();
   const token = tokens.create(environment);
@@ -104,10 +106,7 @@ describe('the secret of the tokens', () => {
   test('survives the rotation of the encryption key', async () => {
     const { keyValues } = createMemoryState();
     const [older, newer] = [randomBytes(32), randomBytes(32)];
-    const first = createInstance(encryptKeyValues(keyValues, [older])).tokens;
-    await first.refresh();
-    const token = first.create('production');
-    assert.ok(token);
+    const { token } = await issued('production', { keyValues: encryptKeyValues(keyValues, [older]) });
     await createInstance(encryptKeyValues(keyValues, [newer, older])).tokens.refresh();
 
     const last = createInstance(encryptKeyValues(keyValues, [newer])).tokens;
@@ -118,10 +117,9 @@ describe('the secret of the tokens', () => {
   test('is kept by an instance that knows it, after another instance has encrypted it with a key that this one lacks', async () => {
     const { keyValues } = createMemoryState();
     const [older, newer] = [randomBytes(32), randomBytes(32)];
-    const first = createInstance(encryptKeyValues(keyValues, [older])).tokens;
-    await first.refresh();
-    const token = first.create('production');
-    assert.ok(token);
+    const { tokens: first, token } = await issued('production', {
+      keyValues: encryptKeyValues(keyValues, [older]),
+    });
     const second = createInstance(encryptKeyValues(keyValues, [newer, older])).tokens;
     await second.refresh();
 

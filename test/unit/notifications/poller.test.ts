@@ -435,15 +435,7 @@ describe('the poller of a payment', () => {
 test('a poller whose lease cannot be taken tries again', async (t) => {
   const time = simulateTime(t);
   let attempts = 0;
-  const { keyValues: stored } = createMemoryState(time.now);
-  const hooks = { beforeLease() {} };
-  const keyValues: typeof stored = {
-    ...stored,
-    writeIfAbsent(...parameters) {
-      hooks.beforeLease();
-      return stored.writeIfAbsent(...parameters);
-    },
-  };
+  const { keyValues } = createMemoryState(time.now);
   const failing = {
     ...keyValues,
     writeIfAbsent: async () => {
