@@ -6,13 +6,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { withCleanup } from './cleanup.ts';
 import { compare } from './compare.ts';
-import {
-  penstock,
-  penstockWithoutBatches,
-  penstockWithoutContract,
-  penstockWithTwoContracts,
-  twoPenstocks,
-} from './contenders/penstock.ts';
+import { penstock, penstockWithoutBatches, twoPenstocks } from './contenders/penstock.ts';
 import { formatComparison } from './format-table.ts';
 import { maxForeignShare } from './measure/sample.ts';
 import { wrkInstallHint } from './measure/wrk.ts';
@@ -31,7 +25,6 @@ const { values } = parseArgs({
     'warm-up': { type: 'string', default: '5' },
     processes: { type: 'string', default: '1' },
     'without-batches': { type: 'boolean', default: false },
-    'without-contract': { type: 'boolean', default: false },
   },
 });
 const wanted = values.contenders.toLowerCase().split(',');
@@ -65,13 +58,7 @@ await withCleanup(async (life) => {
     const all = [...scenario.contenders, ...(processes > 1 ? [twoPenstocks] : [])];
     const compareBatches = values['without-batches'] && all.includes(penstock);
     if (compareBatches) all.push(penstockWithoutBatches);
-    const compareContract = values['without-contract'] && all.includes(penstock);
-    if (compareContract) all.push(penstockWithoutContract, penstockWithTwoContracts);
-    const baselines = [
-      ...scenario.baselines,
-      ...(compareBatches ? [penstock.name] : []),
-      ...(compareContract ? [penstockWithoutContract.name] : []),
-    ];
+    const baselines = [...scenario.baselines, ...(compareBatches ? [penstock.name] : [])];
     const chosen = all.filter(({ name }) => wanted.some((part) => name.toLowerCase().includes(part)));
     const contenders = installedContenders(chosen, console.log);
     console.log(`\n## ${scenario.title}\n`);

@@ -25,21 +25,35 @@ export const penstockWithoutBatches: Contender = {
   ],
 };
 
-/** Without the contract guard: no request and no answer is checked against the standard. */
-export const penstockWithoutContract: Contender = {
-  name: 'Penstock, contract guard off',
+/**
+ * Two environments, `unchecked` without the contract guard, and `checked` with it. The bank has a name in one and an address in the other.
+ *
+ * @param contracts that requests are checked against
+ * @param named the environment with the name
+ */
+export const penstockWithAndWithoutContract = (
+  contracts: 1 | 2,
+  named: 'unchecked' | 'checked',
+): Contender => ({
+  name: 'Penstock',
   forwards: true,
   launches: (surroundings) => [
-    launch(surroundings, { state: {}, contract: { requests: 'off', responses: 'off' } }),
+    launch(surroundings, {
+      state: {},
+      environments: (bank) => ({
+        active: 'unchecked',
+        unchecked: {
+          baseUrl: named === 'unchecked' ? withName(bank) : bank,
+          standardVersion: contracts === 1 ? '1.3.11' : '1.3.6',
+          contract: { requests: 'off', responses: 'off' },
+        },
+        checked: { baseUrl: named === 'checked' ? withName(bank) : bank, standardVersion: '1.3.11' },
+      }),
+    }),
   ],
-};
+});
 
-/** Each request is also checked against the contract of the other environment, which implements another version. */
-export const penstockWithTwoContracts: Contender = {
-  name: 'Penstock, two contracts',
-  forwards: true,
-  launches: (surroundings) => [launch(surroundings, { state: {}, otherVersion: '1.3.6' })],
-};
+const withName = (bank: string) => bank.replace('127.0.0.1', 'localhost');
 
 /** State on Redis. */
 export const penstockOnRedis: Contender = {
@@ -86,14 +100,13 @@ interface Variant {
   readonly number?: number;
   readonly listen?: object;
   readonly nodeOptions?: readonly string[];
-  readonly contract?: object;
-  /** `standardVersion` of the environment that gets no requests. */
-  readonly otherVersion?: string;
+  /** @param bank its base URL. Default: two environments, which implement the same version */
+  readonly environments?: (bank: string) => object;
 }
 
 function launch(
   { port, upstreamPort, upstreamTls: tls, folder }: ContenderEnvironment,
-  { state, number = 1, listen, nodeOptions, contract, otherVersion = '1.3.11' }: Variant,
+  { state, number = 1, listen, nodeOptions, environments }: Variant,
 ): Launch {
   const bank = `${tls ? 'https' : 'http'}://127.0.0.1:${upstreamPort}`;
   const file = join(folder, `penstock-${number}.yaml`);
@@ -106,10 +119,10 @@ function launch(
         { name: 'shop', apiKeySha256: hash(apiKey), quota: unbound },
         { name: 'rival', apiKeySha256: hash('another key'), quota: unbound },
       ],
-      environments: {
+      environments: environments?.(bank) ?? {
         active: 'sandbox',
-        sandbox: { baseUrl: bank, standardVersion: '1.3.11', tls, contract },
-        production: { baseUrl: `${bank}/psd2`, standardVersion: otherVersion, tls, contract },
+        sandbox: { baseUrl: bank, standardVersion: '1.3.11', tls },
+        production: { baseUrl: `${bank}/psd2`, standardVersion: '1.3.11', tls },
       },
       state,
       upstream: { maxSockets: 256 },

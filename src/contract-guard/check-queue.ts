@@ -1,5 +1,5 @@
 /**
- * The queue of checks. They run after the requests were sent, at the end of that turn of the event loop (ADR 110). While the process
+ * The queue of checks. They run when all requests of a batch were sent, in the same turn of the event loop (ADR 110). While the process
  * is busy, checks wait. If the queue is full, or a check has waited for too long, the check is skipped and counted.
  */
 
@@ -30,7 +30,7 @@ export interface CheckQueue {
   addResponse(environment: GuardedEnvironment, request: PisRequest, response: PisResponse): void;
   /** Checks queued messages for at most `sliceMs`. */
   drain(): Remaining;
-  /** From now on, the queue checks messages at the end of the turn in which they were added. */
+  /** From now on, the queue checks messages when the batch of requests has been sent in which they were added. */
   start(): void;
   stop(): void;
   /** Skips all queued messages. */
@@ -77,8 +77,7 @@ export function createCheckQueue({
   let count = 0;
   let bytes = 0;
   let isStarted = false;
-  let immediate: NodeJS.Immediate | undefined;
-  let retry: NodeJS.Timeout | undefined;
+  let isScheduled = false;
 
   function add(
     environment: GuardedEnvironment,
@@ -95,7 +94,10 @@ export function createCheckQueue({
     slots[(first + count) % maxChecks] = { environment, request, body, response, ownDeviations };
     count += 1;
     bytes += size;
-    if (isStarted && !retry) immediate ??= setImmediate(drainAfterTurn);
+    if (!isStarted || isScheduled) return;
+    isScheduled = true;
+    // The requests of this batch are sent in the first tick. An immediate would take another turn of the event loop, with smaller batches.
+    process.nextTick(process.nextTick, drainScheduled);
   }
 
   function removeFirst({ response, body }: QueuedCheck): void {
@@ -131,12 +133,14 @@ export function createCheckQueue({
     }
   }
 
-  function drainAfterTurn(): void {
-    immediate = undefined;
-    retry = undefined;
+  function drainScheduled(): void {
+    isScheduled = false;
+    if (!isStarted) return;
     const remaining = drain();
-    if (remaining === 'more') immediate = setImmediate(drainAfterTurn);
-    if (remaining === 'later') retry = setTimeout(drainAfterTurn, retryMs).unref();
+    if (remaining === 'nothing') return;
+    isScheduled = true;
+    if (remaining === 'more') setImmediate(drainScheduled);
+    else setTimeout(drainScheduled, retryMs).unref();
   }
 
   return {
@@ -145,14 +149,10 @@ export function createCheckQueue({
     drain,
     start() {
       isStarted = true;
-      drainAfterTurn();
+      drainScheduled();
     },
     stop() {
       isStarted = false;
-      clearImmediate(immediate);
-      clearTimeout(retry);
-      immediate = undefined;
-      retry = undefined;
     },
     shedAll: () => shedOlderThan(Number.POSITIVE_INFINITY),
   };

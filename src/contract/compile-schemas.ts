@@ -97,8 +97,9 @@ function addKeywords(ajv: Ajv): void {
     compile: (absences: Readonly<Record<string, Absence>>) => {
       const absent = new Map(Object.entries(absences));
       const check: KeywordCheck = (value) => {
-        const found = Object.keys(value).filter((name) => absent.has(name));
-        if (found.length === 0) return true;
+        let found: string[] | undefined;
+        for (const name in value) if (absent.has(name)) found = [...(found ?? []), name];
+        if (!found) return true;
         check.errors = found.map((name) => ({ keyword: 'absent', params: { name, ...absent.get(name) } }));
         return false;
       };

@@ -1,17 +1,34 @@
 /** IBANs: country, length and national structure from the registry in ibantools, and the check digits of ISO 7064. */
 
-import { isValidBBAN } from 'ibantools';
+import { countrySpecs } from 'ibantools';
 
 /** Other texts violate the pattern of the schema. */
 export const looksLikeIban = (text: string): boolean => /^[A-Z]{2}\d{2}[A-Za-z0-9]{1,30}$/.test(text);
 
 /**
- * Faster than `isValidIBAN` of the library, which takes ten times as long because of the check digits.
- *
- * @param iban a text that looks like one
+ * Faster than `isValidIBAN` of the library, which compiles the pattern of the country each time, and takes ten times as long because of
+ * the check digits.
  */
-export const isValidIban = (iban: string): boolean =>
-  isValidBBAN(iban.slice(4), iban.slice(0, 2)) && remainderOf(iban) === 1;
+export function isValidIban(text: string): boolean {
+  const rules = rulesByCountry.get(text.slice(0, 2));
+  if (text.length !== rules?.length || !rules.pattern.test(text) || remainderOf(text) !== 1) return false;
+  return rules.isValidAccount?.(text.slice(4)) ?? true;
+}
+
+interface CountryRules {
+  readonly length: number;
+  readonly pattern: RegExp;
+  /** Checks the country's own check digits. @param account the IBAN without the first four characters */
+  readonly isValidAccount: ((account: string) => boolean) | undefined;
+}
+
+const rulesByCountry = new Map<string, CountryRules>();
+for (const [country, specification] of Object.entries(countrySpecs)) {
+  const { chars: length, bban_regexp: account, bban_validation_func: isValidAccount } = specification;
+  if (length === undefined || account === undefined) continue; // the country has no IBANs
+  const pattern = new RegExp(`^..\\d\\d${account.replace('^', '')}`);
+  rulesByCountry.set(country, { length, pattern, isValidAccount });
+}
 
 /** An account in published examples, which banks copy. Its check digits are wrong. */
 export const isPublishedExample = (iban: string): boolean => iban === 'DE23100120020123456789';

@@ -67,7 +67,7 @@ export function inspectRequest(request: JudgedRequest): InspectedRequest {
   const list = new DeviationList();
   const { operation, headers: fields, consumedHeaders = [], initiatedAs } = request;
   const headers = inspectHeaders(operation, fields, list);
-  const body = Buffer.from(request.body.buffer, request.body.byteOffset, request.body.byteLength);
+  const body = asBuffer(request.body);
   if (headers.digest !== undefined) checkDigest(headers.digest, body, list);
   if (headers.accept !== undefined && !acceptsAnswer(headers.accept, operation, request.paymentProduct)) {
     list.add('notable', 'accept', 'headers/Accept', 'may-be-refused');
@@ -82,6 +82,10 @@ export function inspectRequest(request: JudgedRequest): InspectedRequest {
   return { request, headers, common: withoutConsumed(list.sorted(), consumedHeaders, headers), ...content };
 }
 
+/** The body is a `Uint8Array` in the worker thread. */
+const asBuffer = (body: Uint8Array): Buffer =>
+  Buffer.isBuffer(body) ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+
 /** The deviations of a request from a contract, harmful ones first. */
 export function judgeRequest(contract: Contract, inspected: InspectedRequest): readonly Deviation[] {
   const { request, headers, common, json, xml } = inspected;
@@ -92,7 +96,7 @@ export function judgeRequest(contract: Contract, inspected: InspectedRequest): r
   if (request.body.length > 0) judgeContentType(contract, inspected, list);
   if (json) judgeJson(contract, json, request.receivedAtMs, list);
   for (const day of xml?.executionDates ?? []) {
-    judgeDate(contract, day, request.receivedAtMs, `${xml?.root}/ReqdExctnDt`, list);
+    judgeDate(contract, day, request.receivedAtMs, xml?.root, 'ReqdExctnDt', list);
   }
   return withLevels(contract.profile, list.sorted());
 }
@@ -160,7 +164,7 @@ function inspectJson(
   const { value, repeatedKeys } = read;
   switch (definition) {
     case 'bulkPayment':
-      checkAccount(fieldOf(value, 'debtorAccount'), `${root}/debtorAccount`, list);
+      checkAccount(fieldOf(value, 'debtorAccount'), root, 'debtorAccount', list);
       for (const payment of paymentsOf(value)) {
         if (list.isFull) break;
         checkTransfer(payment, `${root}/payments/#`, list);
@@ -168,7 +172,7 @@ function inspectJson(
       break;
     case 'singlePayment':
     case 'periodicPayment':
-      checkAccount(fieldOf(value, 'debtorAccount'), `${root}/debtorAccount`, list);
+      checkAccount(fieldOf(value, 'debtorAccount'), root, 'debtorAccount', list);
       checkTransfer(value, root, list);
       if (definition === 'periodicPayment') checkEndDate(value, root, list);
       break;
@@ -230,25 +234,20 @@ function judgeJson(contract: Contract, json: InspectedJson, receivedAtMs: number
   }
   validators.validate(definition, value, root, list);
   const judgeDay = (name: string) =>
-    judgeDate(contract, fieldOf(value, name), receivedAtMs, `${root}/${name}`, list);
+    judgeDate(contract, fieldOf(value, name), receivedAtMs, root, name, list);
   switch (definition) {
     case 'bulkPayment':
       for (const payment of paymentsOf(value)) {
         if (list.isFull) break;
         validators.validate('bulkElement', payment, `${root}/payments/#`, list);
-        judgeAccount(
-          contract,
-          fieldOf(payment, 'creditorAccount'),
-          `${root}/payments/#/creditorAccount`,
-          list,
-        );
+        judgeCreditor(contract, payment, `${root}/payments/#`, list);
       }
       judgeDebtor(contract, value, root, list);
       judgeDay('requestedExecutionDate');
       break;
     case 'singlePayment':
     case 'periodicPayment':
-      judgeAccount(contract, fieldOf(value, 'creditorAccount'), `${root}/creditorAccount`, list);
+      judgeCreditor(contract, value, root, list);
       judgeDebtor(contract, value, root, list);
       judgeDay(definition === 'singlePayment' ? 'requestedExecutionDate' : 'startDate');
       if (definition === 'periodicPayment') checkMonths(value, version === '1.3.11', root, list);
@@ -264,8 +263,9 @@ function judgeJson(contract: Contract, json: InspectedJson, receivedAtMs: number
 }
 
 /** A creditor's account without an identification: the schema of the files accepts it. */
-function judgeAccount(contract: Contract, account: unknown, path: string, list: DeviationList): void {
-  if (isUnidentified(contract, account)) list.add('harmful', 'identification', path, 'refused');
+function judgeCreditor(contract: Contract, transfer: unknown, root: string, list: DeviationList): void {
+  if (!isUnidentified(contract, fieldOf(transfer, 'creditorAccount'))) return;
+  list.add('harmful', 'identification', `${root}/creditorAccount`, 'refused');
 }
 
 function judgeDebtor(contract: Contract, value: unknown, root: string, list: DeviationList): void {
@@ -284,9 +284,10 @@ function judgeDate(
   { timeZone }: Contract,
   value: unknown,
   receivedAtMs: number,
-  path: string,
+  root: string | undefined,
+  name: string,
   list: DeviationList,
 ): void {
   if (value === undefined) return;
-  checkNotPast(value, dayAt(receivedAtMs, timeZone), timeZone !== undefined, path, list);
+  checkNotPast(value, dayAt(receivedAtMs, timeZone), timeZone !== undefined, `${root}/${name}`, list);
 }

@@ -8,57 +8,62 @@ import { isDate } from './dates.ts';
 import type { DeviationList } from './deviation.ts';
 import { isPublishedExample, isValidIban, looksLikeIban } from './iban.ts';
 
-/** A field of an object; `undefined` for all other values. */
-export const fieldOf = (value: unknown, name: string): unknown =>
-  isRecord(value) && Object.hasOwn(value, name) ? value[name] : undefined;
+/** A field of an object from `JSON.parse`; `undefined` for all other values. @param name of the standard, so that no prototype has it */
+export const fieldOf = (value: unknown, name: string): unknown => (isRecord(value) ? value[name] : undefined);
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null;
 
 /** Rules of a transfer that are the same in all versions. */
 export function checkTransfer(transfer: unknown, root: string, list: DeviationList): void {
-  checkAmount(fieldOf(transfer, 'instructedAmount'), `${root}/instructedAmount`, list);
-  checkAccount(fieldOf(transfer, 'creditorAccount'), `${root}/creditorAccount`, list);
+  const amount = fieldOf(transfer, 'instructedAmount');
+  const currency = fieldOf(amount, 'currency');
+  checkCurrency(currency, root, 'instructedAmount/currency', list);
+  const value = fieldOf(amount, 'amount');
+  if (typeof value === 'string') checkAmountValue(value, currency, root, 'instructedAmount/amount', list);
+  checkAccount(fieldOf(transfer, 'creditorAccount'), root, 'creditorAccount', list);
 }
 
 /** Check digits and currency of an account. */
-export function checkAccount(account: unknown, root: string, list: DeviationList): void {
+export function checkAccount(account: unknown, root: string, name: string, list: DeviationList): void {
   const iban = fieldOf(account, 'iban');
-  if (typeof iban === 'string' && looksLikeIban(iban)) checkIban(iban, root, 'iban', list);
+  if (typeof iban === 'string') checkIban(iban, root, `${name}/iban`, list);
   const currency = fieldOf(account, 'currency');
-  if (currency !== undefined) checkCurrency(currency, `${root}/currency`, list);
+  if (currency !== undefined) checkCurrency(currency, root, `${name}/currency`, list);
 }
 
-/** @param iban a text that looks like one */
-export function checkIban(iban: string, root: string, name: 'iban' | 'IBAN', list: DeviationList): void {
-  if (isValidIban(iban)) return;
-  if (isPublishedExample(iban)) list.add('usual', 'iban', `${root}/${name}`, 'may-be-refused');
+/** @param text the schema reports a text that does not look like an IBAN */
+export function checkIban(text: string, root: string, name: string, list: DeviationList): void {
+  if (isValidIban(text) || !looksLikeIban(text)) return;
+  if (isPublishedExample(text)) list.add('usual', 'iban', `${root}/${name}`, 'may-be-refused');
   else list.add('harmful', 'iban', `${root}/${name}`, 'refused');
 }
 
-function checkAmount(amount: unknown, root: string, list: DeviationList): void {
-  const currency = fieldOf(amount, 'currency');
-  checkCurrency(currency, `${root}/currency`, list);
-  const value = fieldOf(amount, 'amount');
-  if (typeof value === 'string') checkAmountValue(value, currency, `${root}/amount`, list);
-}
-
 /** @param value a decimal number; the schema reports other texts */
-export function checkAmountValue(value: string, currency: unknown, path: string, list: DeviationList): void {
-  const [, sign, whole = '', fraction = ''] = /^(-?)(\d{1,20})(?:\.(\d{1,20}))?$/.exec(value) ?? [];
-  if (sign === undefined) return;
-  if (sign === '-' || /^0*$/.test(whole + fraction)) list.add('harmful', 'amount-positive', path, 'refused');
+export function checkAmountValue(
+  value: string,
+  currency: unknown,
+  root: string,
+  name: string,
+  list: DeviationList,
+): void {
+  const [, whole, fraction = ''] = /^-?(\d{1,20})(?:\.(\d{1,20}))?$/.exec(value) ?? [];
+  if (whole === undefined) return;
+  if (Number(value) <= 0) list.add('harmful', 'amount-positive', `${root}/${name}`, 'refused');
   const digits = typeof currency === 'string' ? fractionDigitsOf(currency) : undefined;
-  if (digits !== undefined && fraction.length > digits) list.add('harmful', 'amount-digits', path, 'refused');
-  const significant = (whole + fraction).replace(/^0+/, '').length;
-  if (significant > 14) list.add('notable', 'significant-digits', path, 'may-be-refused');
+  if (digits !== undefined && fraction.length > digits) {
+    list.add('harmful', 'amount-digits', `${root}/${name}`, 'refused');
+  }
+  if (whole.length + fraction.length > 14 && (whole + fraction).replace(/^0+/, '').length > 14) {
+    list.add('notable', 'significant-digits', `${root}/${name}`, 'may-be-refused');
+  }
 }
 
-export function checkCurrency(currency: unknown, path: string, list: DeviationList): void {
-  if (typeof currency !== 'string' || !/^[A-Z]{3}$/.test(currency)) return;
-  if (fractionDigitsOf(currency) !== undefined) return;
-  if (isWithdrawn(currency)) list.add('notable', 'currency-withdrawn', path, 'may-be-refused');
-  else list.add('harmful', 'currency', path, 'refused');
+export function checkCurrency(currency: unknown, root: string, name: string, list: DeviationList): void {
+  if (typeof currency !== 'string' || fractionDigitsOf(currency) !== undefined) return;
+  if (!/^[A-Z]{3}$/.test(currency)) return; // the schema reports it
+  if (isWithdrawn(currency)) list.add('notable', 'currency-withdrawn', `${root}/${name}`, 'may-be-refused');
+  else list.add('harmful', 'currency', `${root}/${name}`, 'refused');
 }
 
 /** A standing order must not end before it starts. */

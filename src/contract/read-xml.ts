@@ -121,8 +121,8 @@ function createReader(message: MessageName, path: PathOfPayment, root: string, l
   const checkAmount = (value: string, name: string) => {
     if (currency === undefined) list.add('harmful', 'required', `${root}/${name}/Ccy`, 'refused');
     else if (!/^[A-Z]{3}$/.test(currency)) list.add('harmful', 'pattern', `${root}/${name}/Ccy`, 'refused');
-    else checkCurrency(currency, `${root}/${name}/Ccy`, list);
-    if (decimalPattern.test(value)) checkAmountValue(plainDecimal(value), currency, `${root}/${name}`, list);
+    else checkCurrency(currency, root, `${name}/Ccy`, list);
+    if (decimalPattern.test(value)) checkAmountValue(plainDecimal(value), currency, root, name, list);
     else list.add('harmful', 'pattern', `${root}/${name}`, 'refused');
   };
   const checkDay = (day: string, isFine: (text: string) => boolean) => {
