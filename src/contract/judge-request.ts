@@ -95,8 +95,10 @@ export function judgeRequest(contract: Contract, inspected: InspectedRequest): r
   judgePath(contract, request, list);
   if (request.body.length > 0) judgeContentType(contract, inspected, list);
   if (json) judgeJson(contract, json, request.receivedAtMs, list);
-  for (const day of xml?.executionDates ?? []) {
-    judgeDate(contract, day, request.receivedAtMs, xml?.root, 'ReqdExctnDt', list);
+  if (xml) {
+    for (const day of xml.executionDates) {
+      judgeDate(contract, day, request.receivedAtMs, xml.root, 'ReqdExctnDt', list);
+    }
   }
   return withLevels(contract.profile, list.sorted());
 }
@@ -284,7 +286,7 @@ function judgeDate(
   { timeZone }: Contract,
   value: unknown,
   receivedAtMs: number,
-  root: string | undefined,
+  root: string,
   name: string,
   list: DeviationList,
 ): void {
