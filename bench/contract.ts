@@ -39,13 +39,15 @@ await withCleanup(async (life) => {
             round % 2 === 0 ? 'checked' : 'unchecked',
           ),
           async ({ port, pids }) => {
-            const requests = await Promise.all(
-              environments.map(async (environment) =>
-                only === 'post' ? initiation : paymentRequest(await pay(port, environment)),
-              ),
+            const targets = await Promise.all(
+              environments.map(async (environment) => {
+                const { path } = only === 'post' ? initiation : paymentRequest(await pay(port, environment));
+                return { environment, path };
+              }),
             );
+            const request = only === 'post' ? initiation : paymentRequest('');
             const load = (seconds: number) =>
-              alternate(requests, environments, { port, pids, seconds }, testbed.cores.others);
+              alternate(request, targets, { port, pids, seconds }, testbed.cores.others);
             await load(Number(values['warm-up']));
             return load(Number(values.seconds));
           },
@@ -73,15 +75,16 @@ function ratiosOf(windows: readonly AlternatingWindow[]): readonly number[] {
   return windows.flatMap((window, at) => {
     const before = windows[at - 1];
     const after = windows[at + 1];
-    if (window.variant === 0 || !before || !after) return [];
+    if (window.environment === 'unchecked' || !before || !after) return [];
     return [window.cpuMicros / ((before.cpuMicros + after.cpuMicros) / 2)];
   });
 }
 
 function describe(windows: readonly AlternatingWindow[]): string {
-  const of = (variant: number) =>
-    median(windows.filter((window) => window.variant === variant).map(({ cpuMicros }) => cpuMicros));
-  return `${of(0).toFixed(1)} and ${of(1).toFixed(1)} µs`;
+  const [without, withGuard] = environments.map((name) =>
+    median(windows.filter(({ environment }) => environment === name).map(({ cpuMicros }) => cpuMicros)),
+  );
+  return `${without?.toFixed(1)} and ${withGuard?.toFixed(1)} µs`;
 }
 
 function formatRatios(ratios: readonly number[]): readonly string[] {

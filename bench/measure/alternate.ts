@@ -1,4 +1,4 @@
-/** Alternates between two requests several times a second, and measures the CPU time of each in one process. */
+/** Sends requests to two environments of one gateway in turn, and measures the CPU time of each. */
 
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -9,10 +9,15 @@ import { promisify } from 'node:util';
 import { pinnedCommand } from './cores.ts';
 import type { BenchRequest } from './load.ts';
 
-/** A period with requests of one variant. */
+/** Where the requests of one environment go. */
+export interface Target {
+  readonly environment: string;
+  readonly path: string;
+}
+
+/** A period with requests to one target. */
 export interface AlternatingWindow {
-  readonly variant: 0 | 1;
-  readonly requests: number;
+  readonly environment: string;
   /** CPU time of the server per request, all threads. */
   readonly cpuMicros: number;
 }
@@ -21,14 +26,14 @@ export interface AlternatingWindow {
 const windowMs = 250;
 
 /**
- * @param requests the two variants, which differ in their paths only
- * @param environments that they ask for
+ * @param request without its path
+ * @param targets two
  * @returns the windows in their order, without the first and the last one
  * @throws Error if a request failed
  */
 export async function alternate(
-  requests: readonly BenchRequest[],
-  environments: readonly string[],
+  { method, headers, body = '' }: Omit<BenchRequest, 'path'>,
+  targets: readonly Target[],
   {
     port,
     pids,
@@ -36,14 +41,13 @@ export async function alternate(
   }: { readonly port: number; readonly pids: readonly number[]; readonly seconds: number },
   cores: readonly number[],
 ): Promise<readonly AlternatingWindow[]> {
-  const [{ method, headers, body = '' } = requests[0] as BenchRequest] = requests;
   const named = Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`]);
   const script = join(import.meta.dirname, 'alternate.lua');
   const [program = '', ...args] = pinnedCommand(cores, [
     ...['wrk', '-t1', '-c32', `-d${seconds}s`, '--timeout', '10s', '-s', script, ...named],
     ...[`http://127.0.0.1:${port}/`, '--', method, body, randomBytes(4).toString('hex'), String(windowMs)],
-    ...requests.map(({ path }) => path),
-    ...environments,
+    ...targets.map(({ path }) => path),
+    ...targets.map(({ environment }) => environment),
   ]);
   let isRunning = true;
   const running = promisify(execFile)(program, args, { timeout: (seconds + 30) * 1_000 }).finally(() => {
@@ -64,8 +68,9 @@ export async function alternate(
   );
   return sent.slice(1, -1).flatMap(([at, count]) => {
     const [before, after] = [cpuAt.get(at), cpuAt.get(at + 1)];
-    if (before === undefined || after === undefined) return [];
-    return [{ variant: at % 2 === 0 ? 0 : 1, requests: count, cpuMicros: (after - before) / count }] as const;
+    const target = targets[at % 2];
+    if (before === undefined || after === undefined || !target) return [];
+    return [{ environment: target.environment, cpuMicros: (after - before) / count }];
   });
 }
 
