@@ -4,6 +4,7 @@ import { call } from '../kit/call.ts';
 import { type Sections, startBank, startGateway } from '../kit/gateway.ts';
 import { startPlainServer } from '../kit/plain-server.ts';
 import { newCall, transfersPath } from '../kit/request.ts';
+import { unresolvable } from '../kit/unresolvable.ts';
 import { until, within } from '../kit/within.ts';
 import { certificate, key } from '../unit/simulated-bank/certificate.ts';
 import { assertFailure, type ExpectedFailure, methods } from './fault-contract.ts';
@@ -70,6 +71,6 @@ describe('unreachable bank', { concurrency: true }, () => {
   });
 
   test('is reported as dns_error if its name cannot be resolved', async (t) => {
-    await assertUnreached(t, 'https://nowhere.invalid', 'dns_error');
+    await assertUnreached(t, `https://${unresolvable}`, 'dns_error');
   });
 });

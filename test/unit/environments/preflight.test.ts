@@ -6,6 +6,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { type PreflightReport, preflight } from '../../../src/environments/preflight.ts';
 import { startPlainServer } from '../../kit/plain-server.ts';
 import { freePort, listen } from '../../kit/ports.ts';
+import { unresolvable } from '../../kit/unresolvable.ts';
 import { until, within } from '../../kit/within.ts';
 import { certificate, certificateValid, key } from '../simulated-bank/certificate.ts';
 
@@ -127,7 +128,7 @@ describe('a preflight check', () => {
   });
 
   test('fails at the step dns if the host name cannot be resolved', async (t) => {
-    const report = await runPreflight(t, 'https://nowhere.invalid/');
+    const report = await runPreflight(t, `https://${unresolvable}/`);
     assert.equal(report.ok, false);
     assert.deepEqual(stepsOf(report), ['!dns']);
   });
