@@ -47,14 +47,14 @@ export function checkAmountValue(
   name: string,
   list: DeviationList,
 ): void {
-  const [, whole, fraction = ''] = /^-?(\d{1,20})(?:\.(\d{1,20}))?$/.exec(value) ?? [];
-  if (whole === undefined) return;
+  if (!/^-?\d{1,20}(?:\.\d{1,20})?$/.test(value)) return;
   if (Number(value) <= 0) list.add('harmful', 'amount-positive', `${root}/${name}`, 'refused');
+  const dot = value.indexOf('.');
   const digits = typeof currency === 'string' ? fractionDigitsOf(currency) : undefined;
-  if (digits !== undefined && fraction.length > digits) {
+  if (digits !== undefined && dot >= 0 && value.length - dot - 1 > digits) {
     list.add('harmful', 'amount-digits', `${root}/${name}`, 'refused');
   }
-  if (whole.length + fraction.length > 14 && (whole + fraction).replace(/^0+/, '').length > 14) {
+  if (value.length > 14 && value.replace(/[-.]/g, '').replace(/^0+/, '').length > 14) {
     list.add('notable', 'significant-digits', `${root}/${name}`, 'may-be-refused');
   }
 }

@@ -32,51 +32,35 @@ export function readJson(body: Buffer, root: string, list: DeviationList): JsonB
   const hasMark = body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf;
   if (hasMark) list.add('harmful', 'byte-order-mark', root, 'refused');
   const text = body.toString('utf8', hasMark ? 3 : 0);
-  const shape = body.length > maxUnscanned || text.includes('\\') ? scan(body) : undefined;
-  if (shape?.isTooComplex) return void list.add('harmful', 'too-complex', root, 'not-judged');
+  if (body.length > maxUnscanned && isTooComplex(body)) {
+    return void list.add('harmful', 'too-complex', root, 'not-judged');
+  }
   const parsed = parse(text);
   if (!parsed) return void list.add('harmful', 'json', root, 'refused');
   const { value } = parsed;
-  const strings = countStrings(value, 1);
-  if (strings < 0) return void list.add('harmful', 'too-complex', root, 'not-judged');
-  if (shape?.hasSurrogate && !isWellFormed(value)) {
-    list.add('notable', 'lone-surrogate', root, 'may-be-refused');
-  }
-  const isComplete = strings === (shape ? shape.strings : countQuotes(text) / 2);
-  return { value, repeatedKeys: isComplete ? noRepetitions : findRepeatedKeys(text) };
+  const keys = countKeys(value, 1);
+  if (keys < 0) return void list.add('harmful', 'too-complex', root, 'not-judged');
+  const hasEscapes = text.includes('\\');
+  if (hasEscapes && !isWellFormed(value)) list.add('notable', 'lone-surrogate', root, 'may-be-refused');
+  return { value, repeatedKeys: hasAllKeys(value, keys, text, hasEscapes) ? none : findRepeatedKeys(text) };
 }
 
 /** A larger body may contain so many values that it must not be parsed. */
 const maxUnscanned = 64 * 1024;
 
-const noRepetitions: readonly (readonly string[])[] = [];
-
-interface Shape {
-  /** Keys and texts. */
-  readonly strings: number;
-  readonly isTooComplex: boolean;
-  /** Whether an escape sequence has half of a surrogate pair. */
-  readonly hasSurrogate: boolean;
-}
+const none: readonly (readonly string[])[] = [];
 
 const quote = 0x22;
 const backslash = 0x5c;
 
-/** Counts strings, and what is outside of them, without parsing the body. */
-function scan(body: Buffer): Shape {
-  let strings = 0;
+/** Whether the body has too many values, or is too deep, to be parsed. */
+function isTooComplex(body: Buffer): boolean {
   let values = 1;
   let depth = 0;
-  let hasSurrogate = false;
   for (let at = 0; at < body.length; at++) {
     switch (body[at]) {
       case quote:
-        strings++;
-        for (at++; at < body.length && body[at] !== quote; at++) {
-          if (body[at] !== backslash) continue;
-          at++;
-          if (body[at] === 0x75 && ((body[at + 1] ?? 0) | 0x20) === 0x64) hasSurrogate = true; // \ud
-        }
+        for (at++; at < body.length && body[at] !== quote; at++) if (body[at] === backslash) at++;
         break;
       case 0x2c: // ,
         values++;
@@ -91,16 +75,9 @@ function scan(body: Buffer): Shape {
         depth--;
         break;
     }
-    if (depth > limits.depth || values > limits.values) return { strings, isTooComplex: true, hasSurrogate };
+    if (depth > limits.depth || values > limits.values) return true;
   }
-  return { strings, isTooComplex: false, hasSurrogate };
-}
-
-/** Twice the number of strings in a text without escape sequences. Faster than `scan`. */
-function countQuotes(text: string): number {
-  let count = 0;
-  for (let at = text.indexOf('"'); at >= 0; at = text.indexOf('"', at + 1)) count++;
-  return count;
+  return false;
 }
 
 function parse(text: string): { readonly value: unknown } | undefined {
@@ -113,34 +90,60 @@ function parse(text: string): { readonly value: unknown } | undefined {
 }
 
 /**
- * The keys and texts of a value from `JSON.parse`: fewer than in the body if an object has a key twice.
+ * Whether a value from `JSON.parse` has all keys of its text: it has fewer if an object has a key twice. May be false if there are
+ * colons in strings with escape sequences.
+ */
+function hasAllKeys(value: unknown, keys: number, text: string, hasEscapes: boolean): boolean {
+  // The text has a colon for each key, and those in its strings.
+  const colons = countColons(text);
+  return colons === keys || (!hasEscapes && colons === keys + countColonsInStrings(value));
+}
+
+function countColons(text: string): number {
+  let count = 0;
+  for (let at = text.indexOf(':'); at >= 0; at = text.indexOf(':', at + 1)) count++;
+  return count;
+}
+
+function countColonsInStrings(value: unknown): number {
+  if (typeof value === 'string') return countColons(value);
+  if (typeof value !== 'object' || value === null) return 0;
+  if (Array.isArray(value)) return value.reduce((sum, item) => sum + countColonsInStrings(item), 0);
+  return Object.entries(value).reduce(
+    (sum, [key, member]) => sum + countColons(key) + countColonsInStrings(member),
+    0,
+  );
+}
+
+/**
+ * The keys of all objects in a value.
  *
  * @param depth 1 for the whole body
  * @returns a negative number if the value is too deep, or an object or an array is too large to be judged
  */
-function countStrings(value: unknown, depth: number): number {
-  if (typeof value === 'string') return 1;
+function countKeys(value: unknown, depth: number): number {
   if (typeof value !== 'object' || value === null) return 0;
   if (depth > limits.depth) return tooMany;
-  if (Array.isArray(value)) return value.length > limits.itemsPerArray ? tooMany : countInItems(value, depth);
+  if (Array.isArray(value))
+    return value.length > limits.itemsPerArray ? tooMany : countKeysInItems(value, depth);
   let keys = 0;
-  let strings = 0;
-  const record = value as Readonly<Record<string, unknown>>;
+  let inner = 0;
+  const record = value as Readonly<Record<string, unknown>>; // any object from JSON.parse
   for (const key in record) {
     if (++keys > limits.keysPerObject) return tooMany;
     const member = record[key];
     const isBulk = depth === 1 && key === 'payments' && Array.isArray(member);
-    strings += isBulk ? countInItems(member, depth + 1) : countStrings(member, depth + 1);
+    inner += isBulk ? countKeysInItems(member, depth + 1) : countKeys(member, depth + 1);
   }
-  return keys + strings;
+  return keys + inner;
 }
 
 const tooMany = Number.NEGATIVE_INFINITY;
 
-function countInItems(items: readonly unknown[], depth: number): number {
-  let strings = 0;
-  for (const item of items) strings += countStrings(item, depth + 1);
-  return strings;
+function countKeysInItems(items: readonly unknown[], depth: number): number {
+  let keys = 0;
+  for (const item of items) keys += countKeys(item, depth + 1);
+  return keys;
 }
 
 /** Whether all surrogates in keys and texts are pairs. */
@@ -150,7 +153,7 @@ function isWellFormed(value: unknown): boolean {
   return Object.entries(value).every(([key, member]) => key.isWellFormed() && isWellFormed(member));
 }
 
-/** Reads valid JSON token by token. Called only if a key is repeated. */
+/** Reads valid JSON token by token, which is slow. */
 function findRepeatedKeys(text: string): readonly (readonly string[])[] {
   const found: (readonly string[])[] = [];
   const open: { readonly keys: Set<string> | undefined; segment: string }[] = [];

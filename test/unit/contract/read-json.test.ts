@@ -34,6 +34,10 @@ describe('the reader of JSON bodies', () => {
         ['{"":1,"":1}', ['']],
         ['{"__proto__":1,"__proto__":{"a":"b"}}', ['']],
         ['{"ä":1,"ä":"ß"}', ['']],
+        ['{"a":"b:c","a":"d"}', ['']],
+        ['{"a":1,"a":2,"b":"::"}', ['']],
+        ['{"a":1,"a":2,"b":"\\u003a"}', ['']],
+        ['{"a":{"b:c":1},"a":":"}', ['']],
       ];
       for (const [body, paths] of bodies) assert.deepEqual(repeatedIn(body), paths, body);
     });
@@ -44,6 +48,7 @@ describe('the reader of JSON bodies', () => {
         '{"a":"a","b":{"a":"a"},"c":["a","a"]}',
         '{"a":":","b":"{,}","c":"[1]","d":null,"e":true,"f":-1.5e3}',
         '{"__proto__":{"a":1},"constructor":"a","toString":["b"]}',
+        '{"a:":{":b":["c:d",1,"e"]},"f":"\\u003a::"}',
         '{ "ä" : "🙂" , "ü" : { } }',
       ];
       for (const body of bodies) assert.deepEqual(repeatedIn(body), [], body);
