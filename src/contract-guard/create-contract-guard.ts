@@ -150,7 +150,7 @@ export function createContractGuard({
         request,
         message,
         judges,
-        checkMessage(message, judges),
+        checkMessage(message, judges, environment.satisfiesAll),
         ownDeviations,
       );
     } catch {
@@ -231,12 +231,12 @@ const isRefused = (deviations: readonly Deviation[] = []) =>
   deviations.some(({ level, effect }) => level === 'harmful' && effect === 'refused');
 
 function judgesOf(
-  { own, others }: GuardedEnvironment,
+  { own, judges }: GuardedEnvironment,
   isResponse: boolean,
   isOwnDone: boolean,
 ): readonly Judge[] {
   if (isResponse) return [own];
-  return isOwnDone ? others : [own, ...others];
+  return isOwnDone ? judges.slice(1) : judges;
 }
 
 function requestMessage(

@@ -37,7 +37,7 @@ export function enforceContract({
   ): Promise<PisResponse> {
     const decide = (deviations: readonly Deviation[] | undefined): Promise<PisResponse> => {
       if (!deviations) return Promise.reject(uncheckedError());
-      if (environment.others.length > 0) contractGuard.addRequest(environment, request, deviations);
+      if (environment.judges.length > 1) contractGuard.addRequest(environment, request, deviations);
       const harmful = deviations.filter(({ level }) => level === 'harmful');
       if (harmful.length === 0) return next(request);
       return Promise.reject(refusalOf(request, violationError(environment, harmful)));

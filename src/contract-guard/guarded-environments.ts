@@ -3,7 +3,14 @@
 import { readFileSync } from 'node:fs';
 import { readProfile } from '../config/contract-profile.ts';
 import type { EnvironmentSettings } from '../config/schema.ts';
-import { type Contract, type ContractOptions, contractHash, prepareContract } from '../contract/contract.ts';
+import type { SatisfiesAll } from '../contract/compile-schemas.ts';
+import {
+  type Contract,
+  type ContractOptions,
+  contractHash,
+  prepareCombined,
+  prepareContract,
+} from '../contract/contract.ts';
 import type { Profile } from '../contract/profile.ts';
 import type { ConsumedHeaders } from '../contract/request-headers.ts';
 import { type HeaderFields, isNamed } from '../pis/headers.ts';
@@ -22,8 +29,10 @@ export interface GuardedEnvironment {
   readonly isSampled: SampleAnswers;
   /** The contract of this environment. */
   readonly own: Judge;
-  /** Contracts of other environments, at most `maxOthers`, without those that equal `own`. Requests are checked against them too. */
-  readonly others: readonly Judge[];
+  /** What requests are checked against: `own`, then different contracts of other environments, at most `maxOthers`. */
+  readonly judges: readonly Judge[];
+  /** The combined check of these contracts, if there are several. Set by `prepare`. */
+  satisfiesAll: SatisfiesAll | undefined;
   /** Compiles the contracts of all environments, in the background. Later calls return the same promise, which never rejects. */
   prepare(): Promise<void>;
   /** Whether its contracts cannot be compiled. */
@@ -79,8 +88,11 @@ export function createGuardedEnvironments(
     const { name } = settings;
     const { requests, responses, sample, requireHeaders } = settings.contract;
     const written = writtenHeadersOf(settings);
-    const others =
-      requests === 'off' ? [] : [...distinct.values()].filter(({ hash }) => hash !== contract.hash);
+    const own = createJudge(name, contract, true);
+    const others = (requests === 'off' ? [] : [...distinct.values()])
+      .filter(({ hash }) => hash !== contract.hash)
+      .slice(0, maxOthers)
+      .map((other) => createJudge(name, other, false));
     return {
       name,
       standardVersion: settings.standardVersion,
@@ -88,8 +100,9 @@ export function createGuardedEnvironments(
       responses,
       sample,
       isSampled: createSampleAnswers(sample),
-      own: createJudge(name, contract, true),
-      others: others.slice(0, maxOthers).map((other) => createJudge(name, other, false)),
+      own,
+      judges: [own, ...others],
+      satisfiesAll: undefined,
       requiresHeaders: Object.values(requireHeaders).some((names) => names.length > 0),
       prepare,
       isUnusable: () => isUnusable,
@@ -135,9 +148,12 @@ const isActive = ({ requests, responses, requiresHeaders }: GuardedEnvironment) 
 
 /** One after the other: each takes some milliseconds. */
 async function prepareAll(environments: readonly GuardedEnvironment[]): Promise<void> {
-  for (const { own, others, requests, responses } of environments) {
+  for (const environment of environments) {
+    const { judges, requests, responses } = environment;
     if (requests === 'off' && responses === 'off') continue;
-    for (const judge of [own, ...others]) judge.contract = await prepareContract(judge.options);
+    for (const judge of judges) judge.contract = await prepareContract(judge.options);
+    if (judges.length > 1)
+      environment.satisfiesAll = await prepareCombined(judges.map(({ options }) => options));
   }
 }
 

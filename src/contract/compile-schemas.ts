@@ -33,6 +33,9 @@ export interface ErrorMeanings {
   readonly translate: (absence: Absence) => Absence;
 }
 
+/** Whether a value satisfies a definition in every contract, without any deviation. */
+export type SatisfiesAll = (definition: string, value: unknown) => boolean;
+
 interface Remark extends Absence {
   readonly matches: string;
 }
@@ -42,31 +45,13 @@ export async function compileSchemas(
   definitions: Definitions,
   meanings: Readonly<Record<string, ErrorMeanings>>,
 ): Promise<Validators> {
-  const { Ajv, _ } = await import('ajv');
-  const ajv = new Ajv({
-    allErrors: true, // the size of the value is bounded: read-json.ts
-    allowUnionTypes: true,
-    messages: false,
-    logger: false,
-    // Shortens compilation: our schemas need no validation, and optimised validators are not faster.
-    meta: false,
-    validateSchema: false,
-    inlineRefs: false,
-    code: { optimize: false },
-    formats: { date: isDate, 'date-time': isDateAndTime },
-  });
-  addKeywords(ajv);
-  addLengths(ajv, _);
-  ajv.addSchema({ $id: 'contract', definitions: withAbsences(definitions) });
-  await nextTurn();
-  const names = propertyNamesIn(definitions);
   const checks = new Map<string, Check>();
-  for (const name of Object.keys(definitions)) {
-    const validate = ajv.getSchema(`contract#/definitions/${name}`);
+  const allErrors = true; // the size of the value is bounded: read-json.ts
+  for await (const [name, validate] of compileEach(definitions, allErrors)) {
     const ofErrors = meanings[name];
-    if (validate && ofErrors) checks.set(name, { validate, ofErrors });
-    await nextTurn(); // shared definitions come first, so that no turn compiles many
+    if (ofErrors) checks.set(name, { validate, ofErrors });
   }
+  const names = propertyNamesIn(definitions);
   const pathOf = (root: string, segments: readonly string[]) => schemaPath(root, segments, names);
   return {
     pathOf,
@@ -83,8 +68,58 @@ export async function compileSchemas(
   };
 }
 
+/** Compiles combined definitions, one in each turn of the event loop. @param names of the definitions that are checked */
+export async function compileCombined(
+  definitions: Definitions,
+  names: readonly string[],
+): Promise<SatisfiesAll> {
+  const checks = new Map<string, Validate>();
+  for await (const [name, validate] of compileEach(definitions, false)) {
+    if (names.includes(name)) checks.set(name, validate);
+  }
+  return (definition, value) => {
+    const validate = checks.get(definition);
+    if (!validate) throw new Error(`${definition} was not prepared`);
+    if (validate(value)) return true;
+    validate.errors = null; // an error refers to the value
+    return false;
+  };
+}
+
+async function* compileEach(
+  definitions: Definitions,
+  allErrors: boolean,
+): AsyncGenerator<readonly [name: string, Validate]> {
+  const { Ajv, _ } = await import('ajv');
+  const ajv = new Ajv({
+    allErrors,
+    allowUnionTypes: true,
+    messages: false,
+    logger: false,
+    // Shortens compilation: our schemas need no validation, and optimised validators are not faster.
+    meta: false,
+    validateSchema: false,
+    inlineRefs: false,
+    code: { optimize: false },
+    formats: { date: isDate, 'date-time': isDateAndTime },
+  });
+  addKeywords(ajv);
+  addLengths(ajv, _);
+  ajv.addSchema({ $id: 'contract', definitions: withAbsences(definitions) });
+  for (const name of Object.keys(definitions)) {
+    await nextTurn(); // shared definitions come first, so that no turn compiles many
+    const validate = ajv.getSchema(`contract#/definitions/${name}`);
+    if (validate) yield [name, validate];
+  }
+}
+
+interface Validate {
+  (value: unknown): unknown;
+  errors?: ErrorObject[] | null;
+}
+
 interface Check {
-  readonly validate: { (value: unknown): unknown; errors?: ErrorObject[] | null };
+  readonly validate: Validate;
   readonly ofErrors: ErrorMeanings;
 }
 

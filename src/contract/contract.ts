@@ -2,7 +2,15 @@
 
 import { createHash } from 'node:crypto';
 import { answerDefinitions } from './answer-schemas.ts';
-import { compileSchemas, type Definitions, type ErrorMeanings, type Validators } from './compile-schemas.ts';
+import { combineDefinitions } from './combine-schemas.ts';
+import {
+  compileCombined,
+  compileSchemas,
+  type Definitions,
+  type ErrorMeanings,
+  type SatisfiesAll,
+  type Validators,
+} from './compile-schemas.ts';
 import { sharedDefinitions } from './field-schemas.ts';
 import { applyProfile, type Profile } from './profile.ts';
 import type { ConsumedHeaders } from './request-headers.ts';
@@ -45,18 +53,42 @@ export const contractHash = (options: ContractOptions): string => hashOf(options
 export function prepareContract(options: ContractOptions): Promise<Contract> {
   const definitions = definitionsOf(options);
   const hash = hashOf(options, definitions);
-  const known = prepared.get(hash);
-  if (known) return known;
-  const contract = compile(hash, options, definitions);
-  prepared.set(hash, contract);
-  const [oldest] = prepared.keys();
-  if (prepared.size > maxPrepared && oldest !== undefined) prepared.delete(oldest);
-  return contract;
+  return remember(prepared, hash, () => compile(hash, options, definitions));
 }
 
 /** The contracts of five environments, before and after a reload. */
 const maxPrepared = 10;
 const prepared = new Map<string, Promise<Contract>>();
+
+/**
+ * Compiles a check of request bodies that several contracts judge. Equal contracts share one; the last ten are kept.
+ *
+ * @param all at least two
+ */
+export function prepareCombined(all: readonly ContractOptions[]): Promise<SatisfiesAll> {
+  const definitions = all.map(definitionsOf);
+  const hashes = all.map((options, at) => hashOf(options, definitions[at] ?? {}));
+  return remember(combined, hashes.toSorted().join(' '), () =>
+    compileCombined(combineDefinitions(definitions), Object.keys(requestDefinitions)),
+  );
+}
+
+const combined = new Map<string, Promise<SatisfiesAll>>();
+
+/** Keeps the promises of the last ten names. */
+function remember<Value>(
+  known: Map<string, Promise<Value>>,
+  name: string,
+  create: () => Promise<Value>,
+): Promise<Value> {
+  const found = known.get(name);
+  if (found) return found;
+  const created = create();
+  known.set(name, created);
+  const [oldest] = known.keys();
+  if (known.size > maxPrepared && oldest !== undefined) known.delete(oldest);
+  return created;
+}
 
 async function compile(hash: string, options: ContractOptions, definitions: Definitions): Promise<Contract> {
   return {

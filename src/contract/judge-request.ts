@@ -2,6 +2,7 @@
 
 import type { HeaderFields } from '../pis/headers.ts';
 import type { OperationName } from '../pis/operations.ts';
+import type { SatisfiesAll } from './compile-schemas.ts';
 import { acceptsAnswer, checkContentType, formatOf, hasFormat, knownProducts } from './content-types.ts';
 import type { Contract } from './contract.ts';
 import { dayAt } from './dates.ts';
@@ -60,10 +61,16 @@ interface InspectedJson {
   readonly value: unknown;
   readonly repeatedKeys: readonly (readonly string[])[];
   readonly root: string;
+  /** Whether the schemas of all contracts are known to be satisfied. */
+  readonly isValid: boolean;
 }
 
-/** Never throws because of the content of a request. */
-export function inspectRequest(request: JudgedRequest): InspectedRequest {
+/**
+ * Never throws because of the content of a request.
+ *
+ * @param satisfiesAll the combined check of all contracts that will judge the request, if there are several
+ */
+export function inspectRequest(request: JudgedRequest, satisfiesAll?: SatisfiesAll): InspectedRequest {
   const list = new DeviationList();
   const { operation, headers: fields, consumedHeaders = [], initiatedAs } = request;
   const headers = inspectHeaders(operation, fields, list);
@@ -78,7 +85,7 @@ export function inspectRequest(request: JudgedRequest): InspectedRequest {
   if (initiatedAs && initiatedAs.paymentProduct !== request.paymentProduct) {
     list.add('harmful', 'path', 'path/payment-product', 'refused');
   }
-  const content = inspectBody(request, headers, body, list);
+  const content = inspectBody(request, headers, body, list, satisfiesAll);
   return { request, headers, common: withoutConsumed(list.sorted(), consumedHeaders, headers), ...content };
 }
 
@@ -115,6 +122,7 @@ function inspectBody(
   { contentType, contentEncoding }: InspectedHeaders,
   body: Buffer,
   list: DeviationList,
+  satisfiesAll: SatisfiesAll | undefined,
 ): Content {
   const { operation, paymentService, paymentProduct } = request;
   if (operation !== 'initiatePayment' && operation !== 'startAuthorisation') {
@@ -131,21 +139,21 @@ function inspectBody(
   }
   if (operation === 'startAuthorisation') {
     if (!hasFormat(contentType, 'json')) return nothing;
-    return { ...nothing, json: inspectJson(body, 'authorisationStart', 'body', list) };
+    return { ...nothing, json: inspectJson(body, 'authorisationStart', 'body', list, satisfiesAll) };
   }
   const format = formatOf(paymentService, paymentProduct);
   if (contentType !== undefined && !hasFormat(contentType, format)) return nothing; // judgeContentType reports it
   switch (format) {
     case 'json': {
       const definition = definitionOf(paymentService);
-      if (definition) return { ...nothing, json: inspectJson(body, definition, 'body', list) };
+      if (definition) return { ...nothing, json: inspectJson(body, definition, 'body', list, satisfiesAll) };
       list.add('notable', 'path', 'path/payment-service', 'not-judged');
       return nothing;
     }
     case 'xml':
       return { ...nothing, xml: readXml(body, 'pain.001', request, 'xml', list) };
     case 'multipart':
-      return inspectParts(request, contentType ?? '', body, list);
+      return inspectParts(request, contentType ?? '', body, list, satisfiesAll);
   }
 }
 
@@ -160,6 +168,7 @@ function inspectJson(
   definition: keyof typeof requestDefinitions,
   root: string,
   list: DeviationList,
+  satisfiesAll: SatisfiesAll | undefined,
 ): InspectedJson | undefined {
   const read = readJson(body, root, list);
   if (!read) return undefined;
@@ -187,7 +196,11 @@ function inspectJson(
     case 'bulkElement':
       break;
   }
-  return { definition, value, repeatedKeys, root };
+  const isValid =
+    satisfiesAll?.(definition, value) === true &&
+    (definition !== 'bulkPayment' ||
+      paymentsOf(value).every((payment) => satisfiesAll('bulkElement', payment)));
+  return { definition, value, repeatedKeys, root, isValid };
 }
 
 const countSteps = (value: unknown) =>
@@ -205,11 +218,12 @@ function inspectParts(
   contentType: string,
   body: Buffer,
   list: DeviationList,
+  satisfiesAll: SatisfiesAll | undefined,
 ): Content {
   const { xml, order } = readPeriodicParts(contentType, body, list);
   return {
     xml: xml && readXml(xml, 'pain.001', request, xmlPartPath, list),
-    json: order && inspectJson(order, 'standingOrder', orderPartPath, list),
+    json: order && inspectJson(order, 'standingOrder', orderPartPath, list, satisfiesAll),
   };
 }
 
@@ -230,18 +244,18 @@ function judgeContentType(
 
 function judgeJson(contract: Contract, json: InspectedJson, receivedAtMs: number, list: DeviationList): void {
   const { validators, version } = contract;
-  const { definition, value, repeatedKeys, root } = json;
+  const { definition, value, repeatedKeys, root, isValid } = json;
   for (const segments of repeatedKeys) {
     list.add('harmful', 'duplicate-key', validators.pathOf(root, segments), 'refused');
   }
-  validators.validate(definition, value, root, list);
+  if (!isValid) validators.validate(definition, value, root, list);
   const judgeDay = (name: string) =>
     judgeDate(contract, fieldOf(value, name), receivedAtMs, root, name, list);
   switch (definition) {
     case 'bulkPayment':
       for (const payment of paymentsOf(value)) {
         if (list.isFull) break;
-        validators.validate('bulkElement', payment, `${root}/payments/#`, list);
+        if (!isValid) validators.validate('bulkElement', payment, `${root}/payments/#`, list);
         judgeCreditor(contract, payment, `${root}/payments/#`, list);
       }
       judgeDebtor(contract, value, root, list);

@@ -1,7 +1,9 @@
 /** Requests and answers for the contract, complete and valid; each test changes one thing. */
 
+import assert from 'node:assert/strict';
 import type { Contract } from '../../src/contract/contract.ts';
-import { prepareContract } from '../../src/contract/contract.ts';
+import { prepareCombined, prepareContract } from '../../src/contract/contract.ts';
+import type { Deviation } from '../../src/contract/deviation.ts';
 import { inspectRequest, type JudgedRequest, judgeRequest } from '../../src/contract/judge-request.ts';
 import { inspectResponse, type JudgedResponse, judgeResponse } from '../../src/contract/judge-response.ts';
 
@@ -11,6 +13,7 @@ export const receivedAtMs = Date.UTC(2017, 0, 2, 12);
 export const contract6: Contract = await prepareContract({ standardVersion: '1.3.6' });
 export const contract11: Contract = await prepareContract({ standardVersion: '1.3.11' });
 export const bothContracts: readonly Contract[] = [contract6, contract11];
+const satisfiesBoth = await prepareCombined([{ standardVersion: '1.3.6' }, { standardVersion: '1.3.11' }]);
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -182,14 +185,24 @@ export const request = {
     requestWith(operation, 'payments', { body: '' }, { headers: { 'Content-Type': undefined }, ...changes }),
 } as const;
 
+/** The deviations from each contract, with the combined check, which must not change them. */
+export function deviationsOf(contracts: readonly Contract[], judged: JudgedRequest): readonly Deviation[] {
+  const [alone, combined] = [inspectRequest(judged), inspectRequest(judged, satisfiesBoth)];
+  return contracts.flatMap((contract) => {
+    const deviations = judgeRequest(contract, alone);
+    if (bothContracts.includes(contract)) assert.deepEqual(judgeRequest(contract, combined), deviations);
+    return deviations;
+  });
+}
+
 /** The deviations as texts: level, rule, path, effect. */
 export const verdictOf = (contract: Contract, judged: JudgedRequest): readonly string[] =>
-  judgeRequest(contract, inspectRequest(judged)).map(
+  deviationsOf([contract], judged).map(
     ({ level, rule, path, effect }) => `${level} ${rule} ${path} ${effect}`,
   );
 
 export const harmfulOf = (contract: Contract, judged: JudgedRequest): readonly string[] =>
-  judgeRequest(contract, inspectRequest(judged))
+  deviationsOf([contract], judged)
     .filter(({ level }) => level === 'harmful')
     .map(({ rule, path }) => `${rule} ${path}`);
 

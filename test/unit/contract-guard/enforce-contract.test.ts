@@ -76,7 +76,10 @@ describe('an enforced contract', () => {
   });
 
   test('queues the request for the contracts of other environments', async () => {
-    const guarded = environment({ requests: 'enforce', others: [judge('hash-2', '1.3.6', false)] });
+    const guarded = environment({
+      requests: 'enforce',
+      judges: [judge('hash-1', '1.3.11'), judge('hash-2', '1.3.6', false)],
+    });
     assert.deepEqual((await run({ guarded, deviations: [harmful] })).queued, [[harmful]]);
     assert.deepEqual((await run({ deviations: [harmful] })).queued, []);
   });

@@ -30,8 +30,8 @@ test('environments have the same contract only if the gateway takes the same hea
   assert.notEqual(hashOf('forward'), hashOf('off'));
   assert.equal(hashOf('off'), hashOf('receive'));
   assert.deepEqual(
-    all.map(({ others }) => others.length),
-    [1, 1, 1, 1],
+    all.map(({ judges }) => judges.length),
+    [2, 2, 2, 2],
   );
 });
 

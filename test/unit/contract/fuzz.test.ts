@@ -6,12 +6,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Deviation } from '../../../src/contract/deviation.ts';
-import { inspectRequest, judgeRequest } from '../../../src/contract/judge-request.ts';
 import { inspectResponse, judgeResponse } from '../../../src/contract/judge-response.ts';
 import {
   answer,
   bothContracts,
   bulk,
+  deviationsOf,
   multipart,
   pain001,
   partsOf,
@@ -328,11 +328,7 @@ function judgeRandom(random: Random): { readonly found: readonly Deviation[]; re
     };
   }
   const judged = randomRequest(kind, changes, random);
-  const inspected = inspectRequest(judged);
-  return {
-    found: bothContracts.flatMap((contract) => judgeRequest(contract, inspected)),
-    size: judged.body.length,
-  };
+  return { found: deviationsOf(bothContracts, judged), size: judged.body.length };
 }
 
 function judgeRandomXmlAnswer(changes: Readonly<Record<string, string>>, random: Random) {
