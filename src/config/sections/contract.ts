@@ -43,7 +43,7 @@ export const environmentContract = z
       .default('report')
       .describe('Checks of the answers of the bank. They are never refused or changed.'),
     sample: percent('10%', { min: '1%' }).describe(
-      'The part of the answers that is checked; one of each operation every second is checked in any case. All requests are checked.',
+      'The part of the answers that is checked: of each operation, at least one and, below 100%, at most 50 in a second. All requests are checked.',
     ),
     timeZone: z
       .string()
