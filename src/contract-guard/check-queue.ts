@@ -41,8 +41,13 @@ export interface CheckQueue {
 type Remaining = 'nothing' | 'more' | 'later';
 
 interface CheckQueueDependencies {
-  /** Must not throw. @returns false if the check cannot run yet; it stays in the queue */
-  readonly check: (message: QueuedCheck) => boolean;
+  /**
+   * Must not throw.
+   *
+   * @param receivedAtMs when the request was received: milliseconds since 1970
+   * @returns false if the check cannot run yet; it stays in the queue
+   */
+  readonly check: (message: QueuedCheck, receivedAtMs: number) => boolean;
   readonly skip: (environment: string, direction: Direction, reason: SkipReason) => void;
   /** Whether the process is so busy that checks must wait. */
   readonly isBusy: () => boolean;
@@ -112,11 +117,12 @@ export function createCheckQueue({
       shedOlderThan(now() - maxAgeMs);
       return count === 0 ? 'nothing' : 'later';
     }
-    const untilMs = now() + sliceMs;
+    const startedAtMs = now();
+    const sinceEpochMs = Date.now() - startedAtMs;
     for (let message = slots[first]; message; message = slots[first]) {
-      if (!check(message)) return 'later';
+      if (!check(message, message.request.arrivedAtMs + sinceEpochMs)) return 'later';
       removeFirst(message);
-      if (now() >= untilMs) break;
+      if (now() - startedAtMs >= sliceMs) break;
     }
     return count === 0 ? 'nothing' : 'more';
   }

@@ -87,7 +87,10 @@ export function createContractGuard({
   let decoding = 0;
 
   /** Called by the queue. */
-  function check({ environment, request, body, response, ownDeviations }: QueuedCheck): boolean {
+  function check(
+    { environment, request, body, response, ownDeviations }: QueuedCheck,
+    receivedAtMs: number,
+  ): boolean {
     const judges = judgesOf(environment, response !== undefined, ownDeviations !== undefined);
     if (!isPrepared(judges)) {
       if (!environment.isUnusable()) {
@@ -96,7 +99,7 @@ export function createContractGuard({
       }
       counts.skip(environment.name, response ? 'response' : 'request', 'failed');
     } else if (!response) {
-      const message = requestMessage(environment, request, body, initiationOf(request));
+      const message = requestMessage(environment, request, body, receivedAtMs);
       void checkAndCount(environment, request, message, judges, ownDeviations);
     } else if (!isEncoded(response)) {
       void checkAndCount(environment, request, responseMessage(request, response), judges);
@@ -106,6 +109,29 @@ export function createContractGuard({
       counts.skip(environment.name, 'response', 'shed');
     }
     return true;
+  }
+
+  function requestMessage(
+    environment: GuardedEnvironment,
+    request: PisRequest,
+    body: Buffer,
+    receivedAtMs: number,
+  ): CheckableMessage {
+    const { operation, client, headers, tppHeaders = headers } = request;
+    const { name, paymentService, paymentProduct } = operation;
+    return {
+      direction: 'request',
+      content: {
+        operation: name,
+        paymentService,
+        paymentProduct,
+        headers: tppHeaders,
+        consumedHeaders: environment.consumedHeadersOf(client.name),
+        body,
+        receivedAtMs,
+        initiatedAs: initiationOf(request),
+      },
+    };
   }
 
   async function checkDecoded(
@@ -175,12 +201,12 @@ export function createContractGuard({
     const atMs = 'receivedAtMs' in content ? content.receivedAtMs : Date.now();
     const checked = { operation: operation.name, client: client.name, requestId, atMs };
     const isRefusedByOwn = isRefused(ownDeviations);
-    for (const [index, { scopes }] of judges.entries()) {
+    judges.forEach(({ scopes }, at) => {
       const scope = scopes[direction];
-      const deviations = results[index] ?? [];
+      const deviations = results[at] ?? [];
       const isInBoth = isRefusedByOwn && !scope.isOwn && isRefused(deviations);
       counts.add(scope, isInBoth ? { ...checked, alsoRefusedBy: environment.own.hash } : checked, deviations);
-    }
+    });
     return results[0];
   }
 
@@ -190,7 +216,8 @@ export function createContractGuard({
   ): Deviations | Promise<Deviations> {
     const judges: readonly Judge[] = [environment.own];
     if (isPrepared(judges)) {
-      const message = requestMessage(environment, request, request.body, initiationOf(request));
+      const receivedAtMs = Date.now() - (performance.now() - request.arrivedAtMs);
+      const message = requestMessage(environment, request, request.body, receivedAtMs);
       const waitMs = waitMsOf(request);
       const awaitedUntilMs = performance.now() + waitMs;
       const deviations = checkAndCount(environment, request, message, judges, undefined, awaitedUntilMs);
@@ -237,23 +264,6 @@ function judgesOf(
 ): readonly Judge[] {
   if (isResponse) return [own];
   return isOwnDone ? judges.slice(1) : judges;
-}
-
-function requestMessage(
-  environment: GuardedEnvironment,
-  request: PisRequest,
-  body: Buffer,
-  initiatedAs: JudgedRequest['initiatedAs'],
-): CheckableMessage {
-  const { operation, client, headers, tppHeaders = headers, arrivedAtMs } = request;
-  const { name, paymentService, paymentProduct } = operation;
-  const receivedAtMs = Date.now() - (performance.now() - arrivedAtMs);
-  const path = { operation: name, paymentService, paymentProduct };
-  const consumedHeaders = environment.consumedHeadersOf(client.name);
-  return {
-    direction: 'request',
-    content: { ...path, headers: tppHeaders, consumedHeaders, body, receivedAtMs, initiatedAs },
-  };
 }
 
 function responseMessage(

@@ -1,5 +1,6 @@
 /** Finds the initiation of a request's payment, for the rule that all requests name the same service and product. */
 
+import { cacheByName } from '../pis/name-cache.ts';
 import { identitiesOf } from '../request/identities.ts';
 import type { PisRequest } from '../request/messages.ts';
 import type { AffinityStore } from './affinity.ts';
@@ -38,7 +39,7 @@ export function createInitiationOf(affinity: Pick<AffinityStore, 'lastSeen'>): I
 export const serializeInitiation = ({ paymentService, paymentProduct }: Initiation): string =>
   `${paymentService}/${paymentProduct}`;
 
-function parseInitiation(text: string): Initiation {
+const parseInitiation = cacheByName((text): Initiation => {
   const [paymentService = '', paymentProduct = ''] = text.split('/');
   return { paymentService, paymentProduct };
-}
+});

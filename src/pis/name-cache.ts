@@ -1,4 +1,4 @@
-/** A cache by the name of a header field as it was sent. Programs use few names, and send them again and again. */
+/** A cache for short texts of which programs use few, and send them again and again, such as the names of header fields. */
 
 const maxNames = 500;
 const maxNameLength = 64;
