@@ -68,15 +68,10 @@ export async function compileSchemas(
   };
 }
 
-/** Compiles combined definitions, one in each turn of the event loop. @param names of the definitions that are checked */
-export async function compileCombined(
-  definitions: Definitions,
-  names: readonly string[],
-): Promise<SatisfiesAll> {
+/** Compiles combined definitions, one in each turn of the event loop. */
+export async function compileCombined(definitions: Definitions): Promise<SatisfiesAll> {
   const checks = new Map<string, Validate>();
-  for await (const [name, validate] of compileEach(definitions, false)) {
-    if (names.includes(name)) checks.set(name, validate);
-  }
+  for await (const [name, validate] of compileEach(definitions, false)) checks.set(name, validate);
   return (definition, value) => {
     const validate = checks.get(definition);
     if (!validate) throw new Error(`${definition} was not prepared`);

@@ -69,11 +69,14 @@ export function prepareCombined(all: readonly ContractOptions[]): Promise<Satisf
   const definitions = all.map(definitionsOf);
   const hashes = all.map((options, at) => hashOf(options, definitions[at] ?? {}));
   return remember(combined, hashes.toSorted().join(' '), () =>
-    compileCombined(combineDefinitions(definitions), Object.keys(requestDefinitions)),
+    compileCombined(combineDefinitions(definitions.map(ofRequests))),
   );
 }
 
 const combined = new Map<string, Promise<SatisfiesAll>>();
+
+const ofRequests = (definitions: Definitions): Definitions =>
+  Object.fromEntries(Object.entries(definitions).filter(([name]) => !Object.hasOwn(answerDefinitions, name)));
 
 /** Keeps the promises of the last ten names. */
 function remember<Value>(
