@@ -89,8 +89,8 @@ export function createRequestHandlers(config: Config, services: Services): Reque
       );
       const identities = isSame ? previous.identities : createIdentities(next, services);
       const handler = createRequestHandler(next, services, identities);
-      await handler.guarded.prepareEnforced();
       try {
+        await handler.guarded.prepareEnforced();
         if (!isSame) await establish(identities, previous.identities);
       } catch (cause) {
         handler.upstreams.close();
@@ -137,9 +137,13 @@ function createRequestHandler(
   const webhooks = createWebhookConfig(config, identities.current);
   const hasWebhooks = (client: string) => webhooks.clients.get(client)?.urls !== undefined;
   const guarded = createGuardedEnvironments(config.environments.all, hasWebhooks, (cause) =>
-    telemetry.log('error', 'the contracts of the environments cannot be compiled: nothing is checked', {
-      why: cause instanceof Error ? cause.message : String(cause),
-    }),
+    telemetry.log(
+      'error',
+      'the contracts of the environments cannot be compiled: requests are not checked, and refused where the contract is enforced; trying again in 10 s',
+      {
+        why: cause instanceof Error ? cause.message : String(cause),
+      },
+    ),
   );
 
   const pipelineDependencies: PipelineDependencies = {

@@ -67,7 +67,7 @@ function viewEnvironment(
 ) {
   const checked = (direction: 'request' | 'response') => {
     const rows = messages.filter(
-      (row) => row.environment === name && row.hash === own.hash && row.direction === direction,
+      (row) => row.isOwn && row.environment === name && row.hash === own.hash && row.direction === direction,
     );
     const since = Math.min(...rows.map(({ firstMs }) => firstMs));
     return {

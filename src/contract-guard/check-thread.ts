@@ -12,14 +12,17 @@ const maxContracts = 16;
 if (!isMainThread) parentPort?.on('message', (request: ThreadRequest) => void reply(request));
 
 async function reply({ id, judges, message }: ThreadRequest): Promise<void> {
-  const answer: ThreadReply = await check(judges, message).then(
-    (deviations) => ({ id, deviations }),
-    () => ({ id, deviations: undefined }), // the text of the error may quote the message
-  );
-  parentPort?.postMessage(answer);
+  const prepared = await prepare(judges); // if it fails, the thread ends, and the next one tries again
+  let deviations: ThreadReply['deviations'];
+  try {
+    deviations = checkMessage(message, prepared);
+  } catch {
+    // The text of the error may quote the message.
+  }
+  parentPort?.postMessage({ id, deviations } satisfies ThreadReply);
 }
 
-async function check(judges: ThreadRequest['judges'], message: ThreadRequest['message']) {
+async function prepare(judges: ThreadRequest['judges']) {
   const prepared: { readonly contract: Contract }[] = [];
   for (const { hash, options } of judges) {
     const known = contracts.get(hash);
@@ -29,5 +32,5 @@ async function check(judges: ThreadRequest['judges'], message: ThreadRequest['me
     if (contracts.size >= maxContracts) contracts.clear();
     contracts.set(hash, contract);
   }
-  return checkMessage(message, prepared);
+  return prepared;
 }

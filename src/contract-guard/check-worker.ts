@@ -86,8 +86,15 @@ export function createCheckWorker(
 
   /** Skips checks until the rest is within the limits. */
   function shed(): void {
+    skipExpired();
     while (waiting.length > maxChecks) skip(lastOfLargestShare(waiting, () => 1));
     while (sum(waiting, sizeOf) > maxBytes) skip(lastOfLargestShare(waiting, sizeOf));
+  }
+
+  /** Skips checks for which the request does not wait any more. */
+  function skipExpired(): void {
+    const now = performance.now();
+    for (const check of waiting.filter(({ awaitedUntilMs = now }) => awaitedUntilMs < now)) skip(check);
   }
 
   function skip(check: WaitingCheck | undefined): void {
@@ -98,8 +105,7 @@ export function createCheckWorker(
 
   function sendNext(): void {
     if (running) return;
-    const now = performance.now();
-    for (const check of waiting.filter(({ awaitedUntilMs = now }) => awaitedUntilMs < now)) skip(check);
+    skipExpired();
     const check = nextCheck(waiting, lastTenant);
     if (!check) {
       thread?.unref();
@@ -107,8 +113,13 @@ export function createCheckWorker(
     }
     waiting.splice(waiting.indexOf(check), 1);
     lastTenant = check.tenant;
-    thread ??= start();
-    const current = thread;
+    const current = thread ?? start();
+    if (!current) {
+      check.settle(undefined);
+      setImmediate(sendNext);
+      return;
+    }
+    thread = current;
     const id = nextId++;
     running = { id, check, timer: setTimeout(() => abandon(current), timeoutMs) };
     const body = new Uint8Array(check.message.content.body); // a copy, which moves to the thread
@@ -135,8 +146,14 @@ export function createCheckWorker(
     sendNext();
   }
 
-  function start(): Worker {
-    const started = createThread();
+  /** @returns `undefined` if the operating system grants no thread */
+  function start(): Worker | undefined {
+    let started: Worker;
+    try {
+      started = createThread();
+    } catch {
+      return undefined;
+    }
     started.on('message', ({ id, deviations }: ThreadReply) => {
       if (running?.id !== id) return;
       end(deviations);

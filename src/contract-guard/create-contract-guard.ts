@@ -242,8 +242,8 @@ export function createContractGuard({
       queue.stop();
       while (queue.drain() === 'more');
       queue.shedAll();
+      await worker.stop(); // counts what it skips
       await writer.flush();
-      await worker.stop();
     },
   };
 }

@@ -77,5 +77,5 @@ function missingHeaderError({ operation }: RoutedRequest, name: string): Gateway
 const uncheckedError = () =>
   new GatewayError(
     'OVERLOADED',
-    'The request could not be checked against the standard in time; nothing was sent. Try again.',
+    'The request could not be checked against the standard; nothing was sent. Try again.',
   );

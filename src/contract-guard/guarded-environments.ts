@@ -12,8 +12,8 @@ import {
   prepareContract,
 } from '../contract/contract.ts';
 import type { Profile } from '../contract/profile.ts';
-import type { ConsumedHeaders } from '../contract/request-headers.ts';
-import { type HeaderFields, isNamed } from '../pis/headers.ts';
+import { type ConsumedHeaders, missingHeaders, type RequiredHeaders } from '../contract/request-headers.ts';
+import type { HeaderFields } from '../pis/headers.ts';
 import type { OperationName } from '../pis/operations.ts';
 import type { CheckScope, Direction } from './deviation-counts.ts';
 import { createSampleAnswers, type SampleAnswers } from './sample-answers.ts';
@@ -33,9 +33,9 @@ export interface GuardedEnvironment {
   readonly judges: readonly Judge[];
   /** The combined check of these contracts, if there are several. Set by `prepare`. */
   satisfiesAll: SatisfiesAll | undefined;
-  /** Compiles the contracts of all environments, in the background. Later calls return the same promise, which never rejects. */
+  /** Compiles the contracts of all environments, in the background, once; after a failure again, ten seconds later. Never rejects. */
   prepare(): Promise<void>;
-  /** Whether its contracts cannot be compiled. */
+  /** Whether its contracts could not be compiled in the last ten seconds. */
   isUnusable(): boolean;
   /** Whether any operation requires headers beyond the standard. */
   readonly requiresHeaders: boolean;
@@ -60,22 +60,35 @@ export interface GuardedEnvironments {
   of(environment: string): GuardedEnvironment | undefined;
   /** All environments of the configuration, in its order. */
   readonly all: readonly GuardedEnvironment[];
-  /** Compiles the contracts that are enforced, so that no request waits for it. Never rejects. */
+  /**
+   * Compiles the contracts that are enforced, so that no request waits for it.
+   *
+   * @throws Error if they cannot be compiled
+   */
   prepareEnforced(): Promise<void>;
 }
 
 /** A request is checked against the contracts of at most this many other environments. */
 const maxOthers = 4;
+interface GuardedEnvironmentOptions {
+  readonly compile?: typeof prepareContract;
+  /** Milliseconds on a monotonic clock. */
+  readonly now?: () => number;
+}
+
+/** How long after a failure the contracts are compiled again. Milliseconds. */
+const retryMs = 10_000;
 
 /**
  * @param hasWebhooks whether the gateway itself sends notifications to a client
- * @param onUnusable called if the contracts cannot be compiled, which is a bug
+ * @param onUnusable called if the contracts cannot be compiled: a file cannot be opened, or this is a bug
  * @throws Error if a profile cannot be read or used
  */
 export function createGuardedEnvironments(
   environments: readonly EnvironmentSettings[],
   hasWebhooks: (client: string) => boolean,
   onUnusable: (cause: unknown) => void,
+  { compile = prepareContract, now = () => performance.now() }: GuardedEnvironmentOptions = {},
 ): GuardedEnvironments {
   const withHashes = environments.map((settings) => {
     const options = contractOptions(settings);
@@ -83,11 +96,12 @@ export function createGuardedEnvironments(
   });
   const distinct = new Map(withHashes.map(({ contract }) => [contract.hash, contract]));
   let prepared: Promise<void> | undefined;
-  let isUnusable = false;
+  let failure: { readonly cause: unknown; readonly atMs: number } | undefined;
+  const isUnusable = () => failure !== undefined && now() - failure.atMs < retryMs;
   const all = withHashes.map(({ settings, contract }): GuardedEnvironment => {
     const { name } = settings;
-    const { requests, responses, sample, requireHeaders } = settings.contract;
-    const written = writtenHeadersOf(settings);
+    const { requests, responses, sample } = settings.contract;
+    const { requiredHeaders = {} } = contract.options;
     const own = createJudge(name, contract, true);
     const others = (requests === 'off' ? [] : [...distinct.values()])
       .filter(({ hash }) => hash !== contract.hash)
@@ -103,18 +117,20 @@ export function createGuardedEnvironments(
       own,
       judges: [own, ...others],
       satisfiesAll: undefined,
-      requiresHeaders: Object.values(requireHeaders).some((names) => names.length > 0),
+      requiresHeaders: Object.keys(requiredHeaders).length > 0,
       prepare,
-      isUnusable: () => isUnusable,
-      missingHeader: (operation, headers) => findMissing(requireHeaders[operation], headers, written),
+      isUnusable,
+      missingHeader: (operation, headers) => missingHeaders(requiredHeaders[operation], headers)[0],
       consumedHeadersOf: (client) => (hasWebhooks(client) ? notificationsOnly : nothing),
     };
   });
   const active = new Map(all.filter(isActive).map((environment) => [environment.name, environment]));
 
   function prepare(): Promise<void> {
-    prepared ??= prepareAll([...active.values()]).catch((cause: unknown) => {
-      isUnusable = true;
+    if (isUnusable()) return Promise.resolve();
+    prepared ??= prepareAll([...active.values()], compile).catch((cause: unknown) => {
+      failure = { cause, atMs: now() };
+      prepared = undefined;
       onUnusable(cause);
     });
     return prepared;
@@ -124,7 +140,9 @@ export function createGuardedEnvironments(
     of: (environment) => active.get(environment),
     all,
     async prepareEnforced() {
-      if (all.some(({ requests }) => requests === 'enforce')) await prepare();
+      if (!all.some(({ requests }) => requests === 'enforce')) return;
+      await prepare();
+      if (isUnusable()) throw new Error('the contracts of the environments cannot be compiled', failure);
     },
   };
 }
@@ -147,11 +165,14 @@ const isActive = ({ requests, responses, requiresHeaders }: GuardedEnvironment) 
   requests !== 'off' || responses !== 'off' || requiresHeaders;
 
 /** One after the other: each takes some milliseconds. */
-async function prepareAll(environments: readonly GuardedEnvironment[]): Promise<void> {
+async function prepareAll(
+  environments: readonly GuardedEnvironment[],
+  compile: typeof prepareContract,
+): Promise<void> {
   for (const environment of environments) {
     const { judges, requests, responses } = environment;
     if (requests === 'off' && responses === 'off') continue;
-    for (const judge of judges) judge.contract = await prepareContract(judge.options);
+    for (const judge of judges) judge.contract = await compile(judge.options);
     if (judges.length > 1)
       environment.satisfiesAll = await prepareCombined(judges.map(({ options }) => options));
   }
@@ -178,30 +199,26 @@ const writtenHeadersOf = ({ bankNotifications, signing }: EnvironmentSettings): 
     ...(signing ? ['digest', 'signature', 'tpp-signature-certificate'] : []),
   ]);
 
-function findMissing(
-  required: readonly string[],
-  headers: HeaderFields,
-  written: ReadonlySet<string>,
-): string | undefined {
-  if (required.length === 0) return undefined;
-  return required.find((name) => {
-    const lowerName = name.toLowerCase();
-    return (
-      !written.has(lowerName) &&
-      !headers.some(([field, value]) => isNamed(field, lowerName) && value.trim() !== '')
-    );
-  });
-}
-
 function contractOptions(settings: EnvironmentSettings): ContractOptions {
   const { name, standardVersion, contract } = settings;
   const consumedHeaders = consumedHeadersIn(settings);
+  const requiredHeaders = requiredHeadersOf(settings);
   return {
     standardVersion,
     ...(contract.timeZone !== undefined && { timeZone: contract.timeZone }),
     ...(contract.profile !== undefined && { profile: loadProfile(contract.profile, name) }),
     ...(consumedHeaders.length > 0 && { consumedHeaders }),
+    ...(Object.keys(requiredHeaders).length > 0 && { requiredHeaders }),
   };
+}
+
+/** By operation, without those that the gateway writes itself. */
+function requiredHeadersOf(settings: EnvironmentSettings): RequiredHeaders {
+  const written = writtenHeadersOf(settings);
+  const remaining = Object.entries(settings.contract.requireHeaders).map(
+    ([operation, names]) => [operation, names.filter((name) => !written.has(name.toLowerCase()))] as const,
+  );
+  return Object.fromEntries(remaining.filter(([, names]) => names.length > 0));
 }
 
 /** @throws Error that names the setting */

@@ -5,7 +5,13 @@
 
 import { createHash } from 'node:crypto';
 import type { KeyValues, LogWrite, RequestLog } from '../state/ports.ts';
-import type { CheckScope, CountedChecks, CountedDeviation, CountedMessages } from './deviation-counts.ts';
+import type {
+  CheckScope,
+  CountedChecks,
+  CountedDeviation,
+  CountedMessages,
+  Direction,
+} from './deviation-counts.ts';
 import {
   baselineSlice,
   counterName,
@@ -38,6 +44,11 @@ interface ReportWriterDependencies {
   readonly now?: () => number;
 }
 
+/**
+ * How many different deviations of requests, and how many of answers, an instance adds to a day, by client. Reading a day with ten thousand of
+ * them would delay payments.
+ */
+const maxPerDay = 2_000;
 /** How many counters, and how many values, one write has: it must not delay other commands of the state. */
 const maxPerWrite = 250;
 /** While the state is unavailable. */
@@ -72,11 +83,9 @@ export function createReportWriter({
   now = Date.now,
 }: ReportWriterDependencies): ReportWriter {
   const waiting: WaitingWrite[] = [];
-  /** The values of the day, as this instance knows them. */
-  let details = new Map<string, RowDetails>();
-  let detailsDay = 0;
-  /** Keys of kinds of deviations and of baselines that this instance has found in the state, or written, on this day. */
-  let knownKeys = new Set<string>();
+  let today = startDay(dayOf(now()));
+  /** The end of the last flush that stored everything: milliseconds since 1970. */
+  let storedAtMs = now();
   /** Answers that were checked since the last flush, of operations that may not have a baseline. */
   let uncounted = new Map<string, number>();
   let nextNumber = 0;
@@ -89,11 +98,13 @@ export function createReportWriter({
       for (let [first] = waiting; first; [first] = waiting) {
         const { day, write } = first;
         const ttlMs = (day + 1) * dayMs + keepFor() - now();
-        if (ttlMs > 0) await requestLog.append(sliceOfDay(day), { ...write, ttlMs });
+        const totals = ttlMs > 0 ? await requestLog.append(sliceOfDay(day), { ...write, ttlMs }) : [];
+        if (day === today.day && isLost(write, totals)) beginAgain(first);
         await announceChanges(first); // if it fails, the next flush repeats both; a repeated write has no effect
         waiting.shift();
       }
       await recordBaselines();
+      storedAtMs = now();
       return true;
     } catch {
       return false; // the state is unavailable: the next flush tries again
@@ -101,17 +112,17 @@ export function createReportWriter({
   }
 
   /** Queues writes with the counts. If the values of other instances cannot be read, it replaces them. */
-  async function prepareWrites({ deviations, messages, skipped }: CountedChecks): Promise<void> {
+  async function prepareWrites({ deviations: all, messages, skipped }: CountedChecks): Promise<void> {
     const day = dayOf(now());
+    if (day !== today.day) today = startDay(day);
+    const { details, knownKeys } = today;
+    const { deviations = [], beyond = [] } = Object.groupBy(all, (row) =>
+      hasRoom(row) ? 'deviations' : 'beyond',
+    );
     const updates = [
       ...messages.map((row) => ({ name: valueName.messages(row), row, requestId: undefined })),
       ...deviations.map((row) => ({ name: valueName.deviation(row), row, requestId: row.requestId })),
     ];
-    if (day !== detailsDay) {
-      details = new Map();
-      knownKeys = new Set();
-      detailsDay = day;
-    }
     for (const row of messages.filter(isAnswer)) {
       const key = baselineKey(row);
       if (!knownKeys.has(key)) uncounted.set(key, (uncounted.get(key) ?? 0) + row.count);
@@ -128,6 +139,10 @@ export function createReportWriter({
       ...messages.map((row) => ({ counter: counterName.messages(row), by: row.count })),
       ...deviations.map((row) => ({ counter: counterName.deviation(row), by: row.count, deviation: row })),
       ...skipped.map((row) => ({ counter: counterName.skipped(row), by: row.count })),
+      ...beyond.map((row) => ({
+        counter: counterName.skipped({ ...row, reason: 'not-counted' }),
+        by: row.count,
+      })),
     ];
     const values = Array.from(changed, ([name, value]) => detailsValue(name, value));
     const count = Math.ceil(Math.max(rows.length, values.length) / maxPerWrite);
@@ -138,6 +153,42 @@ export function createReportWriter({
       const counted = partRows.flatMap(({ deviation }) => deviation ?? []);
       addWrite(day, { values: values.slice(...range), counters }, counted);
     }
+  }
+
+  /** Whether the day has room for a deviation. */
+  function hasRoom(row: CountedDeviation): boolean {
+    const { kinds } = today;
+    const known = kinds[row.direction];
+    const name = counterName.deviation(row);
+    if (!known.has(name) && known.size >= maxPerDay) return false;
+    known.add(name);
+    return true;
+  }
+
+  /** Whether a counter is smaller than this instance has seen it: the state has lost it. */
+  function isLost({ counters }: Pick<LogWrite, 'counters'>, totals: readonly number[]): boolean {
+    let isSmaller = false;
+    for (const [at, { name }] of counters.entries()) {
+      const total = totals[at];
+      if (total === undefined) continue;
+      if (total < (today.totals.get(name) ?? 0)) isSmaller = true;
+      today.totals.set(name, total);
+    }
+    return isSmaller;
+  }
+
+  /** After a loss: finds baselines and new kinds again, and says since when the counts are complete. */
+  function beginAgain({ day, write }: WaitingWrite): void {
+    const { totals, kinds } = today;
+    today = { ...startDay(day), totals, kinds };
+    const values = write.values.flatMap(({ name, value }) => {
+      const known = decodeDetails(value);
+      if (!known) return [];
+      const since = { ...known, firstMs: Math.max(known.firstMs, storedAtMs) };
+      today.details.set(name, since);
+      return [detailsValue(name, since)];
+    });
+    addWrite(day, { values, counters: [] }, []);
   }
 
   function addWrite(
@@ -153,7 +204,7 @@ export function createReportWriter({
     const stored = await requestLog.readValues(sliceOfDay(day), 'errors').catch(() => undefined);
     for (const [name, value] of stored ?? []) {
       const decoded = decodeDetails(value);
-      if (decoded) details.set(name, mergeDetails(decoded, details.get(name)));
+      if (decoded) today.details.set(name, mergeDetails(decoded, today.details.get(name)));
     }
   }
 
@@ -162,6 +213,7 @@ export function createReportWriter({
    * part of it.
    */
   async function announceChanges({ day, write, deviations }: WaitingWrite): Promise<void> {
+    const { knownKeys } = today;
     const finder = `${instance} ${write.number}`;
     for (const deviation of deviations.filter(canBeChange)) {
       const kind = kindKey(deviation);
@@ -189,7 +241,7 @@ export function createReportWriter({
     for (const [index, { name }] of counters.entries()) {
       if ((totals[index] ?? 0) < baselineAnswers) continue;
       await keyValues.write(name, '1', keepFor());
-      knownKeys.add(name);
+      today.knownKeys.add(name);
     }
   }
 
@@ -209,6 +261,27 @@ export function createReportWriter({
     },
   };
 }
+
+/** What an instance knows of a day's report. */
+interface KnownDay {
+  readonly day: number;
+  /** The values, by name. */
+  readonly details: Map<string, RowDetails>;
+  /** The counters that it has written, as it last saw them. */
+  readonly totals: Map<string, number>;
+  /** The names of its deviations. */
+  readonly kinds: Readonly<Record<Direction, Set<string>>>;
+  /** Keys of kinds of deviations and of baselines that it has found in the state, or written. */
+  readonly knownKeys: Set<string>;
+}
+
+const startDay = (day: number): KnownDay => ({
+  day,
+  details: new Map(),
+  totals: new Map(),
+  kinds: { request: new Set(), response: new Set() },
+  knownKeys: new Set(),
+});
 
 const emptyWrite = { ttlMs: 0, index: new Map<never, never>(), values: [] } as const;
 

@@ -13,7 +13,7 @@ import {
 } from './compile-schemas.ts';
 import { sharedDefinitions } from './field-schemas.ts';
 import { applyProfile, type Profile } from './profile.ts';
-import type { ConsumedHeaders } from './request-headers.ts';
+import type { ConsumedHeaders, RequiredHeaders } from './request-headers.ts';
 import { requestDefinitions } from './request-schemas.ts';
 import { nearestVersion, ofVersion, type StandardVersion } from './standard-versions.ts';
 
@@ -25,6 +25,7 @@ export interface ContractOptions {
   readonly timeZone?: string | undefined;
   /** Headers that the gateway consumes in this environment: they are not judged. */
   readonly consumedHeaders?: readonly ConsumedHeaders[] | undefined;
+  readonly requiredHeaders?: RequiredHeaders | undefined;
 }
 
 export interface Contract {
@@ -34,6 +35,7 @@ export interface Contract {
   readonly profile: Profile | undefined;
   readonly timeZone: string | undefined;
   readonly consumedHeaders: readonly ConsumedHeaders[];
+  readonly requiredHeaders: RequiredHeaders;
   readonly validators: Validators;
 }
 
@@ -78,7 +80,7 @@ const combined = new Map<string, Promise<SatisfiesAll>>();
 const ofRequests = (definitions: Definitions): Definitions =>
   Object.fromEntries(Object.entries(definitions).filter(([name]) => !Object.hasOwn(answerDefinitions, name)));
 
-/** Keeps the promises of the last ten names. */
+/** Keeps the promises of the last ten names, except those that were rejected. */
 function remember<Value>(
   known: Map<string, Promise<Value>>,
   name: string,
@@ -88,6 +90,7 @@ function remember<Value>(
   if (found) return found;
   const created = create();
   known.set(name, created);
+  created.catch(() => known.delete(name));
   const [oldest] = known.keys();
   if (known.size > maxPrepared && oldest !== undefined) known.delete(oldest);
   return created;
@@ -100,6 +103,7 @@ async function compile(hash: string, options: ContractOptions, definitions: Defi
     profile: options.profile,
     timeZone: options.timeZone,
     consumedHeaders: options.consumedHeaders ?? [],
+    requiredHeaders: options.requiredHeaders ?? {},
     validators: await compileSchemas(definitions, errorMeanings),
   };
 }
@@ -170,7 +174,7 @@ function resolve(version: StandardVersion): Definitions {
 }
 
 function hashOf(
-  { profile, standardVersion, timeZone, consumedHeaders = [] }: ContractOptions,
+  { profile, standardVersion, timeZone, consumedHeaders = [], requiredHeaders }: ContractOptions,
   definitions: Definitions,
 ): string {
   const content = [
@@ -180,6 +184,7 @@ function hashOf(
     profile ?? null,
     timeZone ?? null,
     consumedHeaders,
+    ...(requiredHeaders ? [requiredHeaders] : []),
   ];
   return createHash('sha256').update(JSON.stringify(content)).digest('hex').slice(0, 16);
 }

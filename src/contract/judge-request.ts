@@ -26,6 +26,7 @@ import {
   type InspectedHeaders,
   inspectHeaders,
   judgeAddedHeaders,
+  missingHeaders,
   withoutConsumed,
 } from './request-headers.ts';
 import type { requestDefinitions } from './request-schemas.ts';
@@ -99,6 +100,9 @@ export function judgeRequest(contract: Contract, inspected: InspectedRequest): r
   const list = new DeviationList();
   list.addAll(withoutConsumed(common, contract.consumedHeaders, headers));
   judgeAddedHeaders(contract.version, headers, list);
+  for (const name of missingHeaders(contract.requiredHeaders[request.operation], request.headers)) {
+    list.add('harmful', 'required', `headers/${name}`, 'refused');
+  }
   judgePath(contract, request, list);
   if (request.body.length > 0) judgeContentType(contract, inspected, list);
   if (json) judgeJson(contract, json, request.receivedAtMs, list);

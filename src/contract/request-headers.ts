@@ -1,7 +1,7 @@
 /** The request headers of the standard, and how their values are checked. Headers that only the gateway reads are not in the table. */
 
 import { isIP } from 'node:net';
-import { type HeaderFields, lowerCase } from '../pis/headers.ts';
+import { type HeaderFields, isNamed, lowerCase } from '../pis/headers.ts';
 import { cacheByName } from '../pis/name-cache.ts';
 import type { OperationName } from '../pis/operations.ts';
 import type { Deviation, DeviationList, Rule } from './deviation.ts';
@@ -32,6 +32,16 @@ interface SignedByTpp {
  * unchanged if the TPP has signed them.
  */
 export type ConsumedHeaders = 'notifications' | 'signature';
+
+/** What a bank requires beyond the standard: names of headers, by operation. */
+export type RequiredHeaders = Readonly<Partial<Record<OperationName, readonly string[]>>>;
+
+/** The required headers that a request does not have, or that are empty. */
+export const missingHeaders = (required: readonly string[] = [], fields: HeaderFields): readonly string[] =>
+  required.filter((name) => {
+    const lowerName = name.toLowerCase();
+    return !fields.some(([field, value]) => isNamed(field, lowerName) && value.trim() !== '');
+  });
 
 interface AddedHeader {
   readonly path: string;

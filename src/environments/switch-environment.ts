@@ -28,6 +28,8 @@ export type SwitchOutcome =
       readonly version: number;
       readonly preflight: PreflightReport;
       readonly contract?: ContractComparison;
+      /** Why the environments were not compared, if the operator acknowledged differences without it. */
+      readonly notCompared?: string;
     }
   | {
       readonly kind: 'refused';
@@ -84,7 +86,12 @@ export function createSwitchEnvironment({
     const report = await preflight(environment);
     if (!report) return { kind: 'refused', why: 'unknown environment' };
     if (!report.ok && !force) return { kind: 'refused', why: 'the pre-flight failed', preflight: report };
-    const contract = await comparisonFor(environment);
+    let unread: { readonly notCompared: string } | undefined;
+    const contract = await comparisonFor(environment).catch((thrown: unknown) => {
+      if (!acknowledgeDifferences) throw thrown;
+      unread = { notCompared: asGatewayError(thrown).message }; // a report that cannot be read must not prevent a switch
+      return undefined;
+    });
     if (contract && mustAcknowledge(contract) && !acknowledgeDifferences) {
       const why = `requests in ${contract.from} would be refused there or executed in another way, which must be acknowledged`;
       return { kind: 'refused', why, preflight: report, contract };
@@ -98,6 +105,7 @@ export function createSwitchEnvironment({
       version: to.version,
       preflight: report,
       ...compared,
+      ...unread,
     };
   }
 

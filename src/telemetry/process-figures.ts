@@ -19,6 +19,7 @@ export function createProcessFigures(): FigureReader {
   const delays = monitorEventLoopDelay({ resolution: timerMs });
   const usage = () => ({ cpu: process.cpuUsage(), atMs: performance.now() });
   let last = usage();
+  let memoryBytes = 0;
   return {
     start: () => void delays.enable(),
     read() {
@@ -28,9 +29,14 @@ export function createProcessFigures(): FigureReader {
       const longestMs = delays.max / 1e6;
       last = current;
       delays.reset();
+      try {
+        memoryBytes = process.memoryUsage.rss();
+      } catch {
+        // It opens a file, which fails if the process has too many: the last figure remains.
+      }
       return {
         cpuPercent: rounded((100 * usedMs) / elapsedMs),
-        memoryBytes: process.memoryUsage.rss(),
+        memoryBytes,
         eventLoopDelayMs: rounded(Math.max(0, longestMs - timerMs)),
       };
     },

@@ -36,14 +36,19 @@ const withLongAgent = () => payment({ creditorAgentName: 'x'.repeat(100) });
 /** Both versions refuse it for the same reason: they allow 70 and 140 characters. */
 const withTooLongAgent = () => payment({ creditorAgentName: 'x'.repeat(200) });
 
-async function start(t: TestContext, requests: 'report' | 'enforce') {
+/** @param ofProduction more settings of the contract of production */
+async function start(t: TestContext, requests: 'report' | 'enforce', ofProduction: object = {}) {
   const [sandbox, production] = [await startBank(t), await startBank(t)];
   const contract = { requests, responses: 'off' };
   const gateway = await startGateway(t, {
     environments: {
       active: 'sandbox',
       sandbox: { baseUrl: sandbox.baseUrl, standardVersion: '1.3.11', contract },
-      production: { baseUrl: production.baseUrl, standardVersion: '1.3.6', contract },
+      production: {
+        baseUrl: production.baseUrl,
+        standardVersion: '1.3.6',
+        contract: { ...contract, ...ofProduction },
+      },
     },
   });
   let sent = 0;
@@ -107,4 +112,14 @@ describe('a switch', () => {
       assert.equal((await switchTo('sandbox')).status, 200); // back, within an hour
     });
   }
+
+  test('asks about requests without a header that only the other bank requires', async (t) => {
+    const requireHeaders = { initiatePayment: ['TPP-Redirect-URI', 'X-Bank-Key'] };
+    const { send, compare, switchTo } = await start(t, 'report', { requireHeaders });
+    await send(payment({}));
+    assert.deepEqual(await compare(), [
+      { path: 'headers/X-Bank-Key', rule: 'required', count: 1, inBoth: false, mustAcknowledge: true },
+    ]);
+    assert.equal((await switchTo('production')).status, 409);
+  });
 });

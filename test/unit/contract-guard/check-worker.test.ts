@@ -110,3 +110,39 @@ test('a message for which the request does not wait any more is not checked', as
   assert.deepEqual(await first, [[]]);
   assert.equal(await late, undefined);
 });
+
+test('a message for which the request does not wait any more takes no place from another one', async (t) => {
+  const worker = createCheckWorker(limits, threadWith(answer));
+  t.after(worker.stop);
+  const running = worker.check(message, judges, report);
+  const late = Array.from({ length: limits.maxChecks }, () =>
+    worker.check(message, judges, { tenant: 'one', awaitedUntilMs: performance.now() - 1 }),
+  );
+  const current = [
+    worker.check(message, judges, awaited('two')),
+    worker.check(message, judges, awaited('two')),
+  ];
+  assert.deepEqual(await Promise.all(late), [undefined, undefined]);
+  assert.deepEqual(await Promise.all([running, ...current]), [[[]], [[]], [[]]]);
+});
+
+test('a message is skipped, and the next one checked, if the operating system grants no thread', async (t) => {
+  let attempts = 0;
+  const worker = createCheckWorker(limits, () => {
+    attempts += 1;
+    if (attempts === 1) throw new Error('ERR_WORKER_INIT_FAILED');
+    return threadWith(answer)();
+  });
+  t.after(worker.stop);
+  const results = [message, message].map((each) => worker.check(each, judges, report));
+  assert.deepEqual(await Promise.all(results), [undefined, [[]]]);
+});
+
+test('a message is not checked, and the next one is, if its contract cannot be compiled', async (t) => {
+  const worker = createCheckWorker({ ...limits, timeoutMs: 60_000 });
+  t.after(worker.stop);
+  const fields = [{ body: 'singlePayment', field: 'own', oneOf: [] }];
+  const broken = { standardVersion: '1.3.11', profile: { products: [], levels: [], fields } };
+  assert.equal(await worker.check(message, [{ hash: 'broken', options: broken }], report), undefined);
+  assert.equal((await worker.check(message, judges, report))?.length, 1);
+});

@@ -186,6 +186,68 @@ describe('the report of deviations', () => {
   });
 });
 
+describe('the report of a day', () => {
+  test('gets at most 2,000 deviations of requests and of answers from an instance, and says what it does not contain', async () => {
+    const { counts, writer, reader, clock } = startInstance();
+    for (let client = 0; client < 2_003; client++)
+      counts.add(message({ client: `client-${client}` }), [required]);
+    counts.add(answered(), [missing]);
+    await writer.flush();
+    counts.add(message({ client: 'client-1' }), [required]);
+    const { deviations, skipped } = await reader.read(0);
+    const countOf = (direction: string) => deviations.find((row) => row.direction === direction)?.count;
+    assert.deepEqual([countOf('request'), countOf('response')], [2_001, 1]);
+    assert.deepEqual(skipped, [
+      { environment: 'sandbox', direction: 'request', reason: 'not-counted', count: 3 },
+    ]);
+    clock.nowMs += dayMs;
+    counts.add(message({ client: 'client-2002' }), [required]);
+    assert.equal(
+      (await reader.read(0)).deviations.find(({ direction }) => direction === 'request')?.count,
+      2_002,
+    );
+  });
+
+  test('says since when it is complete if the state lost it, and finds changes of the bank again', async () => {
+    const state = createMemoryState();
+    const clock = { nowMs: 100 * dayMs + 3_600_000 };
+    let { requestLog, keyValues } = createMemoryState();
+    const log: RequestLog = {
+      ...state.requestLog,
+      append: (...args) => requestLog.append(...args),
+      readValues: (...args) => requestLog.readValues(...args),
+      readCounters: (...args) => requestLog.readCounters(...args),
+    };
+    const values: typeof keyValues = {
+      ...keyValues,
+      read: (...args) => keyValues.read(...args),
+      write: (...args) => keyValues.write(...args),
+      writeIfAbsent: (...args) => keyValues.writeIfAbsent(...args),
+    };
+    const instance = startInstance({ ...state, keyValues: values }, clock, log);
+    const add = (times: number, deviations: readonly Deviation[]) => {
+      for (let time = 0; time < times; time++)
+        instance.counts.add(answered({ atMs: clock.nowMs }), deviations);
+      clock.nowMs += 1_000;
+      return instance.writer.flush();
+    };
+    await add(10, []);
+    await add(1, [missing]);
+    assert.equal(instance.changes.length, 1);
+    const lastStoredMs = clock.nowMs;
+    ({ requestLog, keyValues } = createMemoryState());
+    await add(1, []);
+    const { messages } = await instance.reader.read(0);
+    assert.deepEqual(
+      messages.map(({ count, firstMs }) => [count, firstMs]),
+      [[1, lastStoredMs]],
+    );
+    await add(10, []);
+    await add(1, [missing]);
+    assert.equal(instance.changes.length, 2);
+  });
+});
+
 describe('a new kind of deviation in answers', () => {
   const count = (
     instance: ReturnType<typeof startInstance>,

@@ -18,8 +18,8 @@ const refused: PreflightReport = { ok: false, steps: [{ step: 'tcp', ok: false, 
 
 const unforced = { force: false, acknowledgeDifferences: false };
 
-/** @param report the result of every preflight check @param comparison of each switch that is compared */
-function startSwitch(report = healthy, comparison?: ContractComparison) {
+/** @param report the result of every preflight check @param comparison of each switch that is compared, or why it fails */
+function startSwitch(report = healthy, comparison?: ContractComparison | Error) {
   const state = createFailingState();
   const { log, lines } = captureLog();
   const active = createActiveEnvironment(state, 'sandbox', log);
@@ -33,7 +33,10 @@ function startSwitch(report = healthy, comparison?: ContractComparison) {
     active,
     audit,
     preflight,
-    compareContracts: async () => comparison,
+    async compareContracts() {
+      if (comparison instanceof Error) throw comparison;
+      return comparison;
+    },
     recentSwitches: createRecentSwitches(state.keyValues),
   });
   const switchTo = (environment: string, more: Partial<SwitchRequest> = {}) =>
@@ -123,6 +126,15 @@ describe('a switch to an environment that would refuse requests', () => {
     assert.equal((await setup.switchTo('staging', { acknowledgeDifferences: true })).kind, 'switched');
     assert.equal((await lastRecord(setup)).details.acknowledgeDifferences, true);
     assert.equal((await setup.audit.verify()).broken, undefined);
+  });
+
+  test('is done without the comparison if the report cannot be read, only when differences are acknowledged', async () => {
+    const setup = startSwitch(healthy, new Error('the report is too large'));
+    await assert.rejects(setup.switchTo('staging', { force: true }));
+    const outcome = await setup.switchTo('staging', { acknowledgeDifferences: true });
+    assert.ok(outcome.kind === 'switched');
+    assert.ok(outcome.notCompared);
+    assert.equal((await lastRecord(setup)).details.notCompared, outcome.notCompared);
   });
 
   test('is done without a question if it is a switch back within an hour', async () => {
