@@ -4,6 +4,7 @@ import type { OperatorAccess } from './admin/operator-access.ts';
 import type { ReadAdminCredentials } from './admin/operators.ts';
 import {
   applicableOnReload,
+  type ConfigChange,
   configChanges,
   describeChange,
   type ReloadReport,
@@ -14,6 +15,7 @@ import { type DerivedDefault, describeDerived } from './config/derive-defaults.t
 import type { LoadedConfig } from './config/load.ts';
 import type { Config } from './config/schema.ts';
 import { describeWarning, exposureWarnings } from './config/warnings.ts';
+import type { GuardedEnvironments } from './contract-guard/guarded-environments.ts';
 import type { RequestHandlers } from './request-handler.ts';
 import type { Services } from './services.ts';
 import type { Log } from './telemetry/log.ts';
@@ -62,10 +64,12 @@ export function createConfigReloader({
     const applied = pending.then(async () => {
       const effective = applicableOnReload(next, start);
       const changes = configChanges(currentConfig.value, effective);
+      const { guarded } = requestHandlers.current;
       const credentials = readCredentials(effective.admin); // before anything changes: a file may be missing
       await requestHandlers.replace(effective);
       access.replace(effective.admin, credentials);
-      return { changes, restartRequired: configChanges(effective, next) };
+      const profiles = changedProfiles(guarded, requestHandlers.current.guarded, changes);
+      return { changes: [...changes, ...profiles], restartRequired: configChanges(effective, next) };
     });
     pending = applied.catch(() => {});
     return applied;
@@ -105,6 +109,21 @@ export function createConfigReloader({
       return result;
     },
   };
+}
+
+/** Profiles of banks with another content in the same file. A change of other settings may change the contract as well. */
+function changedProfiles(
+  previous: GuardedEnvironments,
+  next: GuardedEnvironments,
+  changes: readonly ConfigChange[],
+): readonly ConfigChange[] {
+  return next.all.flatMap(({ name, own }) => {
+    const before = previous.all.find((environment) => environment.name === name)?.own;
+    const prefix = `environments.${name}`;
+    const isExplained = changes.some(({ setting }) => setting === prefix || setting.startsWith(`${prefix}.`));
+    if (!own.options.profile || !before || before.hash === own.hash || isExplained) return [];
+    return [{ setting: `${prefix}.contract.profile (content)`, from: before.hash, to: own.hash }];
+  });
 }
 
 /** Logs the defaults that differ from the documented ones. */

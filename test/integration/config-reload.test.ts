@@ -2,10 +2,13 @@
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { callAdminApi, readAdminApi, switchEnvironment } from '../kit/admin-api.ts';
 import { call } from '../kit/call.ts';
 import { callOf } from '../kit/circuits.ts';
+import { temporaryFolder } from '../kit/folder.ts';
 import { impatientState, type Sections, startBank } from '../kit/gateway.ts';
 import { type GatewayProcess, startGatewayProcess } from '../kit/gateway-process.ts';
 import { skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
@@ -85,6 +88,23 @@ describe('a reload (H5)', () => {
     await switchEnvironment(served, 'production');
     assert.deepEqual(await initiateAs(served, 'one'), [201, 'production']);
     assert.equal((await readAdminApi(served, '/api/environments')).version, 2);
+  });
+
+  test('reports that a profile has another content, although no setting has changed', async (t) => {
+    const profile = join(temporaryFolder(t), 'bank.yaml');
+    const write = (name: string) =>
+      writeFileSync(profile, `fields: [{ body: singlePayment, field: ${name}, presence: optional }]\n`);
+    write('ownField');
+    const bank = await startBank(t);
+    const environments = { active: 'sandbox', sandbox: { baseUrl: bank.baseUrl, contract: { profile } } };
+    const { served, sections } = await start(t, { environments });
+    assert.equal((await reload(served, sections)).changes, 'none');
+    write('otherField');
+    const { changes } = await reload(served, sections);
+    assert.match(
+      String(changes),
+      /^environments\.sandbox\.contract\.profile \(content\): [0-9a-f]{16} -> [0-9a-f]{16}$/,
+    );
   });
 
   for (const [what, content] of [
