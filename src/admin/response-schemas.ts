@@ -132,7 +132,9 @@ export const switchResult = z.object({
   preflight: preflightReport,
   contract: contractComparison
     .nullable()
-    .describe('What was compared; null for a switch back, if nothing is checked, and if the report could not be read: the audit record then has notCompared.'),
+    .describe(
+      'What was compared; null for a switch back, if nothing is checked, and if the report could not be read: the audit record then has notCompared.',
+    ),
 });
 
 export const preflightResult = preflightReport.extend({
