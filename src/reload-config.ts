@@ -15,8 +15,7 @@ import { type DerivedDefault, describeDerived } from './config/derive-defaults.t
 import type { LoadedConfig } from './config/load.ts';
 import type { Config } from './config/schema.ts';
 import { describeWarning, exposureWarnings } from './config/warnings.ts';
-import type { GuardedEnvironments } from './contract-guard/guarded-environments.ts';
-import type { RequestHandlers } from './request-handler.ts';
+import type { RequestHandler, RequestHandlers } from './request-handler.ts';
 import type { Services } from './services.ts';
 import type { Log } from './telemetry/log.ts';
 import type { TimelineEvent } from './telemetry/timeline.ts';
@@ -113,8 +112,8 @@ export function createConfigReloader({
 
 /** Profiles of banks with another content in the same file. A change of other settings may change the contract as well. */
 function changedProfiles(
-  previous: GuardedEnvironments,
-  next: GuardedEnvironments,
+  previous: RequestHandler['guarded'],
+  next: RequestHandler['guarded'],
   changes: readonly ConfigChange[],
 ): readonly ConfigChange[] {
   return next.all.flatMap(({ name, own }) => {
