@@ -1,5 +1,6 @@
 /** Replaces the configuration of the running gateway, and reports what changed and who asked for it. */
 
+import { isDeepStrictEqual } from 'node:util';
 import type { OperatorAccess } from './admin/operator-access.ts';
 import type { ReadAdminCredentials } from './admin/operators.ts';
 import {
@@ -110,7 +111,7 @@ export function createConfigReloader({
   };
 }
 
-/** Profiles of banks with another content in the same file. A change of other settings may change the contract as well. */
+/** Profile files whose content has changed under the same name. */
 function changedProfiles(
   previous: RequestHandler['guarded'],
   next: RequestHandler['guarded'],
@@ -118,10 +119,11 @@ function changedProfiles(
 ): readonly ConfigChange[] {
   return next.all.flatMap(({ name, own }) => {
     const before = previous.all.find((environment) => environment.name === name)?.own;
-    const prefix = `environments.${name}`;
-    const isExplained = changes.some(({ setting }) => setting === prefix || setting.startsWith(`${prefix}.`));
-    if (!own.options.profile || !before || before.hash === own.hash || isExplained) return [];
-    return [{ setting: `${prefix}.contract.profile (content)`, from: before.hash, to: own.hash }];
+    const setting = `environments.${name}.contract.profile`;
+    if (!before?.options.profile || !own.options.profile) return [];
+    if (changes.some((change) => change.setting === setting)) return [];
+    if (isDeepStrictEqual(before.options.profile, own.options.profile)) return [];
+    return [{ setting: `${setting} (content)`, from: before.hash, to: own.hash }];
   });
 }
 

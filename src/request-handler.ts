@@ -139,7 +139,7 @@ function createRequestHandler(
   const guarded = createGuardedEnvironments(config.environments.all, hasWebhooks, (cause) =>
     telemetry.log(
       'error',
-      'the contracts of the environments cannot be compiled: requests are not checked, and refused where the contract is enforced; trying again in 10 s',
+      'the contracts of the environments cannot be compiled; messages are not checked, and requests are refused where they would be enforced; the next message after 10 s tries again',
       {
         why: cause instanceof Error ? cause.message : String(cause),
       },

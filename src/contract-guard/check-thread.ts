@@ -12,7 +12,7 @@ const maxContracts = 16;
 if (!isMainThread) parentPort?.on('message', (request: ThreadRequest) => void reply(request));
 
 async function reply({ id, judges, message }: ThreadRequest): Promise<void> {
-  const prepared = await prepare(judges); // if it fails, the thread ends, and the next one tries again
+  const prepared = await prepare(judges); // if it fails, the thread ends, and the thread of the next message tries again
   let deviations: ThreadReply['deviations'];
   try {
     deviations = checkMessage(message, prepared);

@@ -81,6 +81,7 @@ export function createCheckWorker(
   let running: RunningCheck | undefined;
   let thread: Worker | undefined;
   let nextId = 0;
+  let isStopped = false;
   /** Whose message was sent to the thread last. */
   let lastTenant: string | undefined;
 
@@ -91,7 +92,7 @@ export function createCheckWorker(
     while (sum(waiting, sizeOf) > maxBytes) skip(lastOfLargestShare(waiting, sizeOf));
   }
 
-  /** Skips checks for which the request does not wait any more. */
+  /** Skips checks whose request has stopped waiting. */
   function skipExpired(): void {
     const now = performance.now();
     for (const check of waiting.filter(({ awaitedUntilMs = now }) => awaitedUntilMs < now)) skip(check);
@@ -146,7 +147,7 @@ export function createCheckWorker(
     sendNext();
   }
 
-  /** @returns `undefined` if the operating system grants no thread */
+  /** @returns `undefined` if no thread can be created */
   function start(): Worker | undefined {
     let started: Worker;
     try {
@@ -167,11 +168,13 @@ export function createCheckWorker(
   return {
     check: (message, judges, priority) =>
       new Promise((settle) => {
+        if (isStopped) return settle(undefined);
         waiting.push({ message, judges, ...priority, settle });
         sendNext();
         shed();
       }),
     async stop() {
+      isStopped = true;
       for (const check of waiting.splice(0)) check.settle(undefined);
       const current = thread;
       if (!current) return;

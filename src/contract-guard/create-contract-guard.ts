@@ -224,7 +224,11 @@ export function createContractGuard({
       return deviations instanceof Promise ? within(deviations, waitMs) : deviations;
     }
     return within(
-      environment.prepare().then(() => (isPrepared(judges) ? checkNow(request, environment) : undefined)),
+      environment.prepare().then(() => {
+        if (isPrepared(judges)) return checkNow(request, environment);
+        counts.skip(environment.name, 'request', 'failed');
+        return undefined;
+      }),
       waitMsOf(request),
     );
   }

@@ -33,9 +33,9 @@ export interface GuardedEnvironment {
   readonly judges: readonly Judge[];
   /** The combined check of these contracts, if there are several. Set by `prepare`. */
   satisfiesAll: SatisfiesAll | undefined;
-  /** Compiles the contracts of all environments, in the background, once; after a failure again, ten seconds later. Never rejects. */
+  /** Compiles the contracts of all environments once, in the background. After a failure, a call at least ten seconds later tries again. Never rejects. */
   prepare(): Promise<void>;
-  /** Whether its contracts could not be compiled in the last ten seconds. */
+  /** Whether contracts of this configuration could not be compiled in the last ten seconds. */
   isUnusable(): boolean;
   /** Whether any operation requires headers beyond the standard. */
   readonly requiresHeaders: boolean;
@@ -81,7 +81,7 @@ const retryMs = 10_000;
 
 /**
  * @param hasWebhooks whether the gateway itself sends notifications to a client
- * @param onUnusable called if the contracts cannot be compiled: a file cannot be opened, or this is a bug
+ * @param onUnusable called if the contracts cannot be compiled, for example at the limit of open files
  * @throws Error if a profile cannot be read or used
  */
 export function createGuardedEnvironments(
@@ -142,7 +142,8 @@ export function createGuardedEnvironments(
     async prepareEnforced() {
       if (!all.some(({ requests }) => requests === 'enforce')) return;
       await prepare();
-      if (isUnusable()) throw new Error('the contracts of the environments cannot be compiled', failure);
+      if (all.some(({ requests, own }) => requests === 'enforce' && !own.contract))
+        throw new Error('the contracts of the environments cannot be compiled', failure);
     },
   };
 }
@@ -169,12 +170,17 @@ async function prepareAll(
   environments: readonly GuardedEnvironment[],
   compile: typeof prepareContract,
 ): Promise<void> {
-  for (const environment of environments) {
+  const enforcedFirst = environments.toSorted(
+    (one, other) => Number(other.requests === 'enforce') - Number(one.requests === 'enforce'),
+  );
+  for (const environment of enforcedFirst) {
     const { judges, requests, responses } = environment;
     if (requests === 'off' && responses === 'off') continue;
-    for (const judge of judges) judge.contract = await compile(judge.options);
+    const contracts: Contract[] = [];
+    for (const { options } of judges) contracts.push(await compile(options));
     if (judges.length > 1)
       environment.satisfiesAll = await prepareCombined(judges.map(({ options }) => options));
+    for (const [at, judge] of judges.entries()) judge.contract = contracts[at];
   }
 }
 

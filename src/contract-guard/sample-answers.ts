@@ -1,6 +1,6 @@
 /**
- * Chooses the answers of an environment that are checked: of each operation one in every second, and a sample of the others. The sample
- * is bounded: a change of the bank is found with fifty answers in a second as well as with a thousand.
+ * Chooses which answers of an environment are checked: the first of each operation in a second, and a sample of the others, at most 50. More
+ * would not find a change of the bank earlier.
  */
 
 import type { OperationName } from '../pis/operations.ts';

@@ -45,10 +45,10 @@ interface ReportWriterDependencies {
 }
 
 /**
- * How many different deviations of requests, and how many of answers, an instance adds to a day, by client. Reading a day with ten thousand of
- * them would delay payments.
+ * The most different deviations that an instance adds to a day, by client: harmful and other ones of requests, and of answers, each. More than
+ * ten thousand would delay payments while the day is read.
  */
-const maxPerDay = 2_000;
+const maxPerDay = 1_000;
 /** How many counters, and how many values, one write has: it must not delay other commands of the state. */
 const maxPerWrite = 250;
 /** While the state is unavailable. */
@@ -66,11 +66,11 @@ interface WaitingWrite {
   readonly deviations: readonly CountedDeviation[];
 }
 
-/** A counter, and what it counts. */
+/** A counter, and the deviations that it counts. */
 interface CountedRow {
   readonly counter: string;
   readonly by: number;
-  readonly deviation?: CountedDeviation;
+  readonly deviations?: readonly CountedDeviation[];
 }
 
 export function createReportWriter({
@@ -99,7 +99,7 @@ export function createReportWriter({
         const { day, write } = first;
         const ttlMs = (day + 1) * dayMs + keepFor() - now();
         const totals = ttlMs > 0 ? await requestLog.append(sliceOfDay(day), { ...write, ttlMs }) : [];
-        if (day === today.day && isLost(write, totals)) beginAgain(first);
+        if (day === today.day && isLost(write, totals)) resetAfterLoss(first, totals);
         await announceChanges(first); // if it fails, the next flush repeats both; a repeated write has no effect
         waiting.shift();
       }
@@ -116,8 +116,8 @@ export function createReportWriter({
     const day = dayOf(now());
     if (day !== today.day) today = startDay(day);
     const { details, knownKeys } = today;
-    const { deviations = [], beyond = [] } = Object.groupBy(all, (row) =>
-      hasRoom(row) ? 'deviations' : 'beyond',
+    const { deviations = [], notCounted = [] } = Object.groupBy(all, (row) =>
+      hasRoom(row) ? 'deviations' : 'notCounted',
     );
     const updates = [
       ...messages.map((row) => ({ name: valueName.messages(row), row, requestId: undefined })),
@@ -137,12 +137,9 @@ export function createReportWriter({
     }
     const rows: readonly CountedRow[] = [
       ...messages.map((row) => ({ counter: counterName.messages(row), by: row.count })),
-      ...deviations.map((row) => ({ counter: counterName.deviation(row), by: row.count, deviation: row })),
+      ...deviations.map((row) => ({ counter: counterName.deviation(row), by: row.count, deviations: [row] })),
       ...skipped.map((row) => ({ counter: counterName.skipped(row), by: row.count })),
-      ...beyond.map((row) => ({
-        counter: counterName.skipped({ ...row, reason: 'not-counted' }),
-        by: row.count,
-      })),
+      ...notCountedRows(notCounted),
     ];
     const values = Array.from(changed, ([name, value]) => detailsValue(name, value));
     const count = Math.ceil(Math.max(rows.length, values.length) / maxPerWrite);
@@ -150,23 +147,22 @@ export function createReportWriter({
       const range = [part * maxPerWrite, (part + 1) * maxPerWrite] as const;
       const partRows = rows.slice(...range);
       const counters = partRows.map(({ counter, by }) => ({ name: counter, by }));
-      const counted = partRows.flatMap(({ deviation }) => deviation ?? []);
+      const counted = partRows.flatMap((row) => row.deviations ?? []);
       addWrite(day, { values: values.slice(...range), counters }, counted);
     }
   }
 
-  /** Whether the day has room for a deviation. */
+  /** Whether the day has room for a deviation. Other ones cannot take the places of harmful ones. */
   function hasRoom(row: CountedDeviation): boolean {
-    const { kinds } = today;
-    const known = kinds[row.direction];
+    const known = today.deviationNames[row.direction][row.level === 'harmful' ? 'harmful' : 'other'];
     const name = counterName.deviation(row);
     if (!known.has(name) && known.size >= maxPerDay) return false;
     known.add(name);
     return true;
   }
 
-  /** Whether a counter is smaller than this instance has seen it: the state has lost it. */
-  function isLost({ counters }: Pick<LogWrite, 'counters'>, totals: readonly number[]): boolean {
+  /** Whether a counter is smaller than this instance last saw it: the state has lost data. */
+  function isLost({ counters }: LogWrite, totals: readonly number[]): boolean {
     let isSmaller = false;
     for (const [at, { name }] of counters.entries()) {
       const total = totals[at];
@@ -177,18 +173,22 @@ export function createReportWriter({
     return isSmaller;
   }
 
-  /** After a loss: finds baselines and new kinds again, and says since when the counts are complete. */
-  function beginAgain({ day, write }: WaitingWrite): void {
-    const { totals, kinds } = today;
-    today = { ...startDay(day), totals, kinds };
-    const values = write.values.flatMap(({ name, value }) => {
-      const known = decodeDetails(value);
-      if (!known) return [];
-      const since = { ...known, firstMs: Math.max(known.firstMs, storedAtMs) };
-      today.details.set(name, since);
-      return [detailsValue(name, since)];
-    });
-    addWrite(day, { values, counters: [] }, []);
+  /** Drops the copy of the day, and corrects the values of the write that has found the loss, and of those that wait. */
+  function resetAfterLoss({ day, write }: WaitingWrite, totals: readonly number[]): void {
+    today = { ...startDay(day), deviationNames: today.deviationNames };
+    isLost(write, totals); // remembers the counters
+    const corrected = ({ values }: LogWrite) =>
+      values.flatMap(({ name, value }) => {
+        const known = decodeDetails(value);
+        if (!known) return [];
+        const details = { ...known, firstMs: Math.max(known.firstMs, storedAtMs) };
+        today.details.set(name, details);
+        return [detailsValue(name, details)];
+      });
+    for (const [at, one] of waiting.entries())
+      if (at > 0 && one.day === day)
+        waiting[at] = { ...one, write: { ...one.write, values: corrected(one.write) } };
+    addWrite(day, { values: corrected(write), counters: [] }, []);
   }
 
   function addWrite(
@@ -269,8 +269,8 @@ interface KnownDay {
   readonly details: Map<string, RowDetails>;
   /** The counters that it has written, as it last saw them. */
   readonly totals: Map<string, number>;
-  /** The names of its deviations. */
-  readonly kinds: Readonly<Record<Direction, Set<string>>>;
+  /** The names of the counters of its deviations. */
+  readonly deviationNames: Readonly<Record<Direction, Readonly<Record<'harmful' | 'other', Set<string>>>>>;
   /** Keys of kinds of deviations and of baselines that it has found in the state, or written. */
   readonly knownKeys: Set<string>;
 }
@@ -279,9 +279,21 @@ const startDay = (day: number): KnownDay => ({
   day,
   details: new Map(),
   totals: new Map(),
-  kinds: { request: new Set(), response: new Set() },
+  deviationNames: { request: noNames(), response: noNames() },
   knownKeys: new Set(),
 });
+
+const noNames = () => ({ harmful: new Set<string>(), other: new Set<string>() });
+
+/** One row for each environment and direction. A change of the bank is announced also if it is not counted. */
+function notCountedRows(deviations: readonly CountedDeviation[]): readonly CountedRow[] {
+  const nameOf = (row: CountedDeviation) => counterName.skipped({ ...row, reason: 'not-counted' });
+  return Object.entries(Object.groupBy(deviations, nameOf)).map(([counter, rows = []]) => ({
+    counter,
+    by: rows.reduce((sum, { count }) => sum + count, 0),
+    deviations: rows.filter(canBeChange),
+  }));
+}
 
 const emptyWrite = { ttlMs: 0, index: new Map<never, never>(), values: [] } as const;
 

@@ -1,13 +1,13 @@
 /**
- * Combines the schemas of several contracts: a value that satisfies the combined schema satisfies each of them. Nearly all bodies do, so
- * that most requests are validated once, however many contracts judge them.
+ * Combines the schemas of several contracts into one. Each value that satisfies it satisfies all of them. Most requests do, so that one
+ * validation is enough.
  */
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Definitions } from './compile-schemas.ts';
 import type { Schema } from './standard-versions.ts';
 
-/** @param sets with the same names */
+/** @param sets the definitions of each contract; all have the same names */
 export function combineDefinitions(sets: readonly Definitions[]): Definitions {
   const [first = {}, ...others] = sets;
   return others.reduce(
@@ -30,7 +30,7 @@ function combine(one: Schema, other: Schema): Schema {
   const { properties: ofOther, required: requiredByOther, ...restOfOther } = other;
   if (!isSchema(ofOne) || !isSchema(ofOther) || !isDeepStrictEqual(restOfOne, restOfOther))
     return { allOf: [one, other] };
-  const common = Object.keys(ofOne).filter((name) => Object.hasOwn(ofOther, name)); // objects are closed
+  const common = Object.keys(ofOne).filter((name) => Object.hasOwn(ofOther, name)); // a field that one of them does not have is unknown there
   return {
     ...restOfOne,
     properties: Object.fromEntries(

@@ -3,6 +3,7 @@
  * Ajv when the first contract is prepared.
  */
 
+import { createRequire } from 'node:module';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Ajv, _ as CodeTemplate, ErrorObject, FuncKeywordDefinition } from 'ajv';
 import { isDate, isDateAndTime } from './dates.ts';
@@ -85,7 +86,8 @@ async function* compileEach(
   definitions: Definitions,
   allErrors: boolean,
 ): AsyncGenerator<readonly [name: string, Validate]> {
-  const { Ajv, _ } = await import('ajv');
+  // Not `import()`: Node evaluates a module only once, also if that failed at the limit of open files.
+  const { Ajv, _ } = createRequire(import.meta.url)('ajv') as typeof import('ajv'); // `require` has no types
   const ajv = new Ajv({
     allErrors,
     allowUnionTypes: true,

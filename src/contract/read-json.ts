@@ -90,8 +90,8 @@ function parse(text: string): { readonly value: unknown } | undefined {
 }
 
 /**
- * Whether a value from `JSON.parse` has all keys of its text: it has fewer if an object has a key twice. May be false if there are
- * colons in strings with escape sequences.
+ * Whether no key was lost when the text was parsed. Can be false without a loss if strings contain escape sequences and colons:
+ * `findRepeatedKeys` then decides.
  */
 function hasAllKeys(value: unknown, keys: number, text: string, hasEscapes: boolean): boolean {
   // The text has a colon for each key, and those in its strings.

@@ -28,7 +28,7 @@ export type SwitchOutcome =
       readonly version: number;
       readonly preflight: PreflightReport;
       readonly contract?: ContractComparison;
-      /** Why the environments were not compared, if the operator acknowledged differences without it. */
+      /** Why the comparison failed; only if the operator acknowledged differences without it. */
       readonly notCompared?: string;
     }
   | {
@@ -86,10 +86,10 @@ export function createSwitchEnvironment({
     const report = await preflight(environment);
     if (!report) return { kind: 'refused', why: 'unknown environment' };
     if (!report.ok && !force) return { kind: 'refused', why: 'the pre-flight failed', preflight: report };
-    let unread: { readonly notCompared: string } | undefined;
+    let notCompared: string | undefined;
     const contract = await comparisonFor(environment).catch((thrown: unknown) => {
       if (!acknowledgeDifferences) throw thrown;
-      unread = { notCompared: asGatewayError(thrown).message }; // a report that cannot be read must not prevent a switch
+      notCompared = asGatewayError(thrown).message; // a report that cannot be read must not prevent a switch
       return undefined;
     });
     if (contract && mustAcknowledge(contract) && !acknowledgeDifferences) {
@@ -105,7 +105,7 @@ export function createSwitchEnvironment({
       version: to.version,
       preflight: report,
       ...compared,
-      ...unread,
+      ...(notCompared !== undefined && { notCompared }),
     };
   }
 

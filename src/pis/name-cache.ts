@@ -1,4 +1,4 @@
-/** A cache for short texts of which programs use few, and send them again and again, such as the names of header fields. */
+/** A cache for short texts that repeat often, such as the names of header fields. */
 
 const maxNames = 500;
 const maxNameLength = 64;

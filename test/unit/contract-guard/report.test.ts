@@ -187,28 +187,42 @@ describe('the report of deviations', () => {
 });
 
 describe('the report of a day', () => {
-  test('gets at most 2,000 deviations of requests and of answers from an instance, and says what it does not contain', async () => {
-    const { counts, writer, reader, clock } = startInstance();
-    for (let client = 0; client < 2_003; client++)
-      counts.add(message({ client: `client-${client}` }), [required]);
+  test('contains at most 1,000 harmful and 1,000 other deviations of requests per instance, and counts the others as not-counted', async () => {
+    const { counts, reader, clock } = startInstance();
+    const notable: Deviation = { ...required, level: 'notable', rule: 'unknown', effect: 'ignored' };
+    for (let client = 0; client < 1_003; client++)
+      counts.add(message({ client: `client-${client}` }), [notable]);
+    counts.add(message(), [required]);
     counts.add(answered(), [missing]);
-    await writer.flush();
-    counts.add(message({ client: 'client-1' }), [required]);
-    const { deviations, skipped } = await reader.read(0);
-    const countOf = (direction: string) => deviations.find((row) => row.direction === direction)?.count;
-    assert.deepEqual([countOf('request'), countOf('response')], [2_001, 1]);
-    assert.deepEqual(skipped, [
-      { environment: 'sandbox', direction: 'request', reason: 'not-counted', count: 3 },
-    ]);
+    await reader.read(0);
+    counts.add(message({ client: 'client-1' }), [notable]);
+    const countsOf = async () => {
+      const { deviations, skipped } = await reader.read(0);
+      return [deviations.map(({ direction, level, count }) => `${direction} ${level} ${count}`), skipped];
+    };
+    const skipped = [{ environment: 'sandbox', direction: 'request', reason: 'not-counted', count: 3 }];
+    const other = ['request harmful 1', 'response harmful 1'];
+    assert.deepEqual(await countsOf(), [[...other, 'request notable 1001'], skipped]);
     clock.nowMs += dayMs;
-    counts.add(message({ client: 'client-2002' }), [required]);
-    assert.equal(
-      (await reader.read(0)).deviations.find(({ direction }) => direction === 'request')?.count,
-      2_002,
+    counts.add(message({ client: 'client-1002' }), [notable]);
+    assert.deepEqual(await countsOf(), [[...other, 'request notable 1002'], skipped]);
+  });
+
+  test('without room for a deviation of answers, a change of the bank is announced', async () => {
+    const { counts, writer, changes } = startInstance();
+    for (let client = 0; client < 1_003; client++)
+      counts.add(answered({ client: `client-${client}` }), [missing]);
+    await writer.flush();
+    assert.equal(changes.length, 0);
+    counts.add(answered(), [{ ...missing, path: 'body/paymentId' }]);
+    await writer.flush();
+    assert.deepEqual(
+      changes.map(({ path }) => path),
+      ['body/paymentId'],
     );
   });
 
-  test('says since when it is complete if the state lost it, and finds changes of the bank again', async () => {
+  test('states a later start after a loss of the state, and announces the same change of the bank again', async () => {
     const state = createMemoryState();
     const clock = { nowMs: 100 * dayMs + 3_600_000 };
     let { requestLog, keyValues } = createMemoryState();
@@ -233,6 +247,7 @@ describe('the report of a day', () => {
     };
     await add(10, []);
     await add(1, [missing]);
+    await add(3, [usual]);
     assert.equal(instance.changes.length, 1);
     const lastStoredMs = clock.nowMs;
     ({ requestLog, keyValues } = createMemoryState());
@@ -243,6 +258,8 @@ describe('the report of a day', () => {
       [[1, lastStoredMs]],
     );
     await add(10, []);
+    await add(1, [usual]); // its counter was larger before the loss
+    assert.equal((await instance.reader.read(0)).messages[0]?.firstMs, lastStoredMs);
     await add(1, [missing]);
     assert.equal(instance.changes.length, 2);
   });
