@@ -30,6 +30,7 @@ import { createNameTable } from '../src/telemetry/name-table.ts';
 import { createRecentRequests } from '../src/telemetry/recent-requests.ts';
 import { createRecordSlots } from '../src/telemetry/record-slots.ts';
 import type { RequestRecord } from '../src/telemetry/request-record.ts';
+import { environmentOf } from '../test/kit/environment.ts';
 import { contractParts } from './contract-parts.ts';
 import type { LoopBody } from './measure/cpu-loop.ts';
 import { cachedBody, initiation, initiationResponse, statusRequest } from './traffic.ts';
@@ -59,7 +60,7 @@ const requestOf = (method: string, path: string, body = ''): RoutedRequest => ({
   body: Buffer.from(body),
   arrivedAtMs: 0,
   deadlineAtMs: 35_000,
-  environment: { name: 'sandbox', origin: 'https://bank.example', basePath: '', standardVersion: '1.3.11' },
+  environment: environmentOf(),
 });
 const read = requestOf('GET', status.path);
 const payment = requestOf('POST', initiation.path, initiation.body);

@@ -1,6 +1,6 @@
 /** Completes the parsed settings: defaults that depend on other settings, overrides per environment, parsed URLs. */
 
-import type { Lane } from '../pis/operations.ts';
+import { type Lane, type OperationName, operations, prefixOf } from '../pis/operations.ts';
 import type {
   ClientSettings,
   Config,
@@ -103,7 +103,17 @@ function resolveEnvironment(
   const basePath = pathname.replace(/\/$/, '');
   const shaping = overrideShaping(global.shaping, section.shaping ?? {});
   const deadlines = overrideDeadlines(global.deadlines, section.deadlines ?? {});
-  return { ...section, name, origin, basePath, shaping, deadlines };
+  const prefix = basePath + prefixOf(global.standard.segment);
+  const prefixes = prefixesOf(() => prefix);
+  return { ...section, name, origin, basePath, prefixes, queryParameters: 'any', shaping, deadlines };
+}
+
+/** The paths at the bank before `/{payment-service}`, of all operations. */
+export function prefixesOf(
+  prefixOf: (operation: OperationName) => string,
+): Readonly<Record<OperationName, string>> {
+  const prefixes = operations.map(({ name }) => [name, prefixOf(name)] as const);
+  return Object.fromEntries(prefixes) as Record<OperationName, string>; // `fromEntries` forgets the names
 }
 
 const overrideShaping = (

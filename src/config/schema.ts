@@ -1,6 +1,7 @@
 /** The schema of the configuration, and its types. */
 
 import { z } from 'zod';
+import type { OperationName } from '../pis/operations.ts';
 import { admin } from './sections/admin.ts';
 import { clients } from './sections/clients.ts';
 import { contract } from './sections/contract.ts';
@@ -95,6 +96,9 @@ export type EnvironmentSettings = Omit<EnvironmentSection, 'shaping' | 'deadline
   readonly origin: string;
   /** The path before the standard's segment: empty, or such as `/psd2` without a trailing slash. */
   readonly basePath: string;
+  /** The whole path at the bank before `/{payment-service}`, by operation, without a slash at the end. */
+  readonly prefixes: Readonly<Record<OperationName, string>>;
+  readonly queryParameters: 'any' | readonly string[];
   /** The global shaping with the overrides of this environment. */
   readonly shaping: ShapingSettings;
   /** The global deadlines with the overrides of this environment. */

@@ -1,7 +1,7 @@
 /** The context of a request, which travels through the pipeline, and the response, which returns through it. */
 
 import type { HeaderFields } from '../pis/headers.ts';
-import type { Operation } from '../pis/operations.ts';
+import type { Operation, OperationName } from '../pis/operations.ts';
 import type { Identities } from './identities.ts';
 import type { RecordEvent } from './request-events.ts';
 
@@ -185,6 +185,13 @@ export interface Environment {
   readonly origin: string;
   /** The path before the standard's segment: empty, or such as `/psd2`, without a slash at the end. */
   readonly basePath: string;
+  /**
+   * The whole path at the bank before `/{payment-service}`, by operation, without a slash at the end: `/psd2/berlingroup/v1`. A bank
+   * may version its operations separately.
+   */
+  readonly prefixes: Readonly<Record<OperationName, string>>;
+  /** The names of the query parameters that a TPP may send to this environment. */
+  readonly queryParameters: 'any' | readonly string[];
   /** Version of the NextGenPSD2 XS2A framework, such as `1.3.11`. */
   readonly standardVersion: string;
 }

@@ -58,7 +58,7 @@ interface SocketOfNode {
  * Every connection passes a quarantine before its reuse (idle-quarantine.ts); one that receives data while idle is closed.
  */
 export function createConnectionPool(
-  { origin }: Environment,
+  { origin }: Pick<Environment, 'origin'>,
   { maxSockets, idle: maxIdleMs }: PoolSettings,
   credentials: Credentials = {},
 ): ConnectionPool {

@@ -99,7 +99,7 @@ interface Sending {
 
 /** @param currentPool the pool for the next attempt; replaced together with the client certificate */
 export function createTransport(
-  environment: Environment,
+  environment: Pick<Environment, 'origin'>,
   currentPool: () => ConnectionPool,
   { connectMs, writeSocketIdleMs }: TransportTimes,
 ): Transport {
@@ -240,7 +240,7 @@ export const signed = (transport: Transport, currentSigner: () => RequestSigner)
  * The target as plain values: the proxy reads it ten times for each call, and the properties of a `URL` are computed. The
  * host name has no brackets around an IPv6 address.
  */
-function targetOf({ origin }: Environment) {
+function targetOf({ origin }: Pick<Environment, 'origin'>) {
   const { protocol, host, hostname, port } = new URL(origin);
   return { protocol, host, hostname: hostWithoutBrackets(hostname), port, pathname: '' };
 }

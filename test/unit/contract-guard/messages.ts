@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { createJudge, type GuardedEnvironment } from '../../../src/contract-guard/guarded-environments.ts';
 import { createMatcher } from '../../../src/pis/operations.ts';
 import type { PisResponse, RoutedRequest } from '../../../src/request/messages.ts';
+import { environmentOf } from '../../kit/environment.ts';
 
 const match = createMatcher({
   segment: 'berlingroup',
@@ -45,12 +46,7 @@ export function initiation(body = '{}', changes: Partial<RoutedRequest> = {}): R
     body: Buffer.from(body),
     arrivedAtMs: performance.now(),
     deadlineAtMs: performance.now() + 60_000,
-    environment: {
-      name: 'sandbox',
-      origin: 'https://bank.example',
-      basePath: '',
-      standardVersion: '1.3.11',
-    },
+    environment: environmentOf(),
     ...changes,
   };
 }

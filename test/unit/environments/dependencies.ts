@@ -3,7 +3,7 @@
 import type { AffinityRetention, PaymentAffinity } from '../../../src/environments/affinity-record.ts';
 import type { chooseEnvironment } from '../../../src/environments/choose-environment.ts';
 import { GatewayError } from '../../../src/request/errors.ts';
-import type { Environment } from '../../../src/request/messages.ts';
+import { environmentOf } from '../../kit/environment.ts';
 import { captureLog } from '../../kit/log-capture.ts';
 
 type Dependencies = Parameters<typeof chooseEnvironment>[0];
@@ -29,7 +29,7 @@ export function dependenciesFor(options: Options = {}): Dependencies {
   const { active = undefined } = 'active' in options ? options : { active: 'sandbox' };
   const record = active === undefined ? undefined : { environment: active, version: 1, epoch: 'first' };
   return {
-    environments: new Map(environments.map((name) => [name, environmentOf(name)])),
+    environments: new Map(environments.map((name) => [name, environmentNamed(name)])),
     tenants,
     ifStateFails,
     countWithheld: () => {},
@@ -82,10 +82,7 @@ function unavailable(): never {
 /** How long a request to an environment may take, by its lane. Milliseconds. */
 export const deadlines = { write: 35_000, read: 15_000, status: 10_000 };
 
-const environmentOf = (name: string): Environment & { readonly deadlines: typeof deadlines } => ({
-  name,
+const environmentNamed = (name: string) => ({
+  ...environmentOf({ name, origin: `https://${name}.bank.example` }),
   deadlines,
-  origin: `https://${name}.bank.example`,
-  basePath: '',
-  standardVersion: '1.3.11',
 });

@@ -8,6 +8,7 @@ import { type Identities, namesAsIdentities } from '../../../src/request/identit
 import type { PisRequest } from '../../../src/request/messages.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import type { State } from '../../../src/state/ports.ts';
+import { environmentOf } from '../../kit/environment.ts';
 import { createFailingState } from '../../kit/failing-state.ts';
 import { captureLog } from '../../kit/log-capture.ts';
 import { dayMs } from './fake-clocks.ts';
@@ -26,7 +27,7 @@ const paymentId = 'a-payment'; // of the requests in requests.ts
 /** A request that was routed to an environment. */
 const routed = (changes: Partial<PisRequest> = {}): PisRequest => ({
   ...cancellation(),
-  environment: { name: 'sandbox', origin: 'https://bank.example', basePath: '', standardVersion: '1.3.6' },
+  environment: environmentOf({ standardVersion: '1.3.6' }),
   ...changes,
 });
 

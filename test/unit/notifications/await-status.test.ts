@@ -10,6 +10,7 @@ import { type HeaderFields, headerValues } from '../../../src/pis/headers.ts';
 import { GatewayError } from '../../../src/request/errors.ts';
 import type { PisResponse, RoutedRequest } from '../../../src/request/messages.ts';
 import type { RequestEvent } from '../../../src/request/request-events.ts';
+import { environmentOf } from '../../kit/environment.ts';
 import { operation } from './status-read.ts';
 
 /** A body that shows no status. */
@@ -103,7 +104,7 @@ function start(
     arrivedAtMs,
     deadlineAtMs: arrivedAtMs + 10_000,
     recordEvent: (event) => events.push(event),
-    environment: { name: 'sandbox', origin: 'http://127.0.0.1:9', basePath: '', standardVersion: '1.3.11' },
+    environment: environmentOf({ origin: 'http://127.0.0.1:9' }),
   };
   const settle = async () => {
     for (let turns = 0; turns < 5; turns++) await setImmediate();

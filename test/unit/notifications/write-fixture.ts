@@ -5,6 +5,7 @@ import type { HeaderFields } from '../../../src/pis/headers.ts';
 import { createMatcher } from '../../../src/pis/operations.ts';
 import { namesAsIdentities } from '../../../src/request/identities.ts';
 import type { RoutedRequest } from '../../../src/request/messages.ts';
+import { environmentOf } from '../../kit/environment.ts';
 
 const match = createMatcher({
   segment: 'berlingroup',
@@ -36,6 +37,6 @@ export function requestOf([method, path]: RequestLine, ...headers: HeaderFields)
     arrivedAtMs: 0,
     deadlineAtMs: 1_000,
     identities: namesAsIdentities,
-    environment: { name: 'sandbox', origin: 'https://bank.example', basePath: '', standardVersion: '1.3.11' },
+    environment: environmentOf(),
   };
 }

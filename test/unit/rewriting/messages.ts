@@ -2,14 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { createMatcher } from '../../../src/pis/operations.ts';
-import type { Environment, PisResponse, RoutedRequest } from '../../../src/request/messages.ts';
+import type { PisResponse, RoutedRequest } from '../../../src/request/messages.ts';
+import { environmentOf } from '../../kit/environment.ts';
 
-export const environment: Environment = {
-  name: 'sandbox',
-  origin: 'https://api.bank.example',
-  basePath: '/psd2',
-  standardVersion: '1.3.11',
-};
+export const environment = environmentOf({ origin: 'https://api.bank.example', basePath: '/psd2' });
 
 /** A routed GET of a path, or a POST if the path has no GET. */
 export function routedRequest(path: string): RoutedRequest {

@@ -13,6 +13,7 @@ import {
   createStatusCache,
   createStatusCacheServices,
 } from '../../../src/status-cache/cache-status.ts';
+import { environmentOf } from '../../kit/environment.ts';
 import type { Field } from '../../kit/fields.ts';
 import { configOf, type Sections } from '../../kit/gateway.ts';
 
@@ -118,7 +119,7 @@ function requestOf(method: Method, tail: string, options: RequestOptions): Route
     body: Buffer.alloc(0),
     arrivedAtMs,
     deadlineAtMs: arrivedAtMs + (options.withinMs ?? 10_000),
-    environment: { name: 'sandbox', origin: 'http://127.0.0.1:9', basePath: '', standardVersion: '1.3.11' },
+    environment: environmentOf({ origin: 'http://127.0.0.1:9' }),
   };
 }
 

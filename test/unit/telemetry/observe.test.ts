@@ -10,6 +10,7 @@ import { createAccessLog } from '../../../src/telemetry/access-log.ts';
 import type { Log, LogFields } from '../../../src/telemetry/log.ts';
 import { observe, observeRefusal } from '../../../src/telemetry/observe.ts';
 import { combineObservers, type RequestRecord } from '../../../src/telemetry/request-record.ts';
+import { environmentOf } from '../../kit/environment.ts';
 
 const requestId = '99391c7e-ad88-49ec-a2ad-99ddcb1f7721';
 const iban = 'DE89370400440532013000';
@@ -131,12 +132,7 @@ describe('the access log line of a request', () => {
   });
 
   test('names the environment that was chosen before the error, and so does the error', async () => {
-    const sandbox = {
-      name: 'sandbox',
-      origin: 'https://bank.example',
-      basePath: '',
-      standardVersion: '1.3.11',
-    };
+    const sandbox = environmentOf();
     for (const thrown of [new GatewayError('CIRCUIT_OPEN', 'The bank fails.'), new Error('a bug')]) {
       const { error, line } = await observeFailure(thrown, sandbox);
       assert.deepEqual([error.environment, line.environment], ['sandbox', 'sandbox']);

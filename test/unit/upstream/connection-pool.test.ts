@@ -29,7 +29,7 @@ async function startPool(t: TestContext, slow: (respond: () => void) => void = (
 
 async function startPoolTo(t: TestContext, server: Server, maxSockets: number) {
   const origin = `http://127.0.0.1:${await listen(server)}`;
-  const environment = { name: 'sandbox', origin, basePath: '', standardVersion: '1.3.11' };
+  const environment = { name: 'sandbox', origin };
   const pool = createConnectionPool(environment, { maxSockets, idle: 60_000 });
   t.after(() => {
     pool.destroy();
@@ -179,7 +179,7 @@ test('a pool does not give a connection beyond the Keep-Alive timeout to a waiti
 
 test('a pool closes connections after the idle time of its configuration', async (t) => {
   const { origin } = await startPool(t);
-  const environment = { name: 'sandbox', origin, basePath: '', standardVersion: '1.3.11' };
+  const environment = { name: 'sandbox', origin };
   const pool = createConnectionPool(environment, { maxSockets: 10, idle: 40 });
   t.after(() => pool.destroy());
   const calls = [1, 2].map(() => once(get(origin, { agent: pool }), 'response'));
@@ -260,7 +260,7 @@ async function startPoolToWorker(t: TestContext) {
   t.after(() => bank.terminate());
   const [port] = await once(bank, 'message');
   const origin = `http://127.0.0.1:${port}`;
-  const environment = { name: 'sandbox', origin, basePath: '', standardVersion: '1.3.11' };
+  const environment = { name: 'sandbox', origin };
   const pool = createConnectionPool(environment, { maxSockets: 2, idle: 60_000 });
   t.after(() => pool.destroy());
   const call = async (path: string) => {

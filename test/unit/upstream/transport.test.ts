@@ -24,7 +24,7 @@ const get: Omit<OutboundRequest, 'deadlineAtMs'> = {
 async function startTransport(t: TestContext, serve: RequestListener, maxSockets = 4) {
   const server = createServer(serve);
   const origin = `http://127.0.0.1:${await listen(server)}`;
-  const environment = { name: 'sandbox', origin, basePath: '', standardVersion: '1.3.11' };
+  const environment = { name: 'sandbox', origin };
   const pool = createConnectionPool(environment, { maxSockets, idle: 4_000 });
   t.after(() => {
     pool.destroy();
