@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { duration } from '../config/units.ts';
 import { subscriptionStates } from '../notifications/manage-subscriptions.ts';
-import { isPaymentId, operations } from '../pis/operations.ts';
+import { isId, operations } from '../pis/operations.ts';
 
 /** Control characters (such as those of terminals), line ends, and characters that change the text direction (UAX 9). */
 const unprintable = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu;
@@ -51,7 +51,7 @@ export const resolutionRequest = z
   .strictObject(
     {
       outcome: z.enum(['happened', 'did-not-happen']),
-      paymentId: z.string().refine(isPaymentId, 'expected the paymentId as the bank returned it').optional(),
+      paymentId: z.string().refine(isId, 'expected the paymentId as the bank returned it').optional(),
       reason,
       confirm: z
         .string()

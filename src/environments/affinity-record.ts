@@ -1,17 +1,25 @@
 /** The stored affinity of one payment id: the environments that created a payment with this id, and for which tenants. */
 
 import { z } from 'zod';
+import { type BankIds, mergeBankIds } from '../request/bank-ids.ts';
 import { GatewayError } from '../request/errors.ts';
 
 const recordShape = z.object({
   v: z.literal(1),
-  /** Pairs of environment and tenant. */
-  homes: z.array(z.tuple([z.string(), z.string()])).min(1),
-  /**
-   * `initiatedAs` of each pair, in the same order. Missing in records of releases that do not store it, which also drop it when they
-   * change a record. Not a third member of the pairs: those releases could not read it.
-   */
-  as: z.array(z.string().nullable()).optional().catch(undefined),
+  /** In the order in which they were recorded. */
+  homes: z
+    .array(
+      z.object({
+        environment: z.string(),
+        tenant: z.string(),
+        initiatedAs: z.string().optional(),
+        bankIds: z
+          .object({ payment: z.string().optional(), authorisations: z.array(z.string()).readonly() })
+          .readonly()
+          .optional(),
+      }),
+    )
+    .min(1),
   /** When the record was last used, with a precision of one day: milliseconds since 1970. */
   renewedAt: z.number(),
   endless: z.boolean(),
@@ -26,6 +34,8 @@ export interface PaymentAffinity {
    * payments of several products have this id.
    */
   readonly initiatedAs?: string | undefined;
+  /** `undefined` if the bank spells all ids as the gateway does, and none of them is unusual. */
+  readonly bankIds?: BankIds | undefined;
 }
 
 /** Standing orders are stored permanently; other payments expire some time after their last use. */
@@ -38,7 +48,8 @@ export interface AffinityRecord {
 }
 
 /**
- * Adds an affinity to a record. If the record has the affinity with another `initiatedAs`, that becomes `undefined`.
+ * Adds an affinity to a record. If the record has the affinity with another `initiatedAs`, that becomes `undefined`; ids are added
+ * to those of the record.
  *
  * @returns the same object if nothing changes; the same `affinities` if none of them does
  */
@@ -62,27 +73,20 @@ function mergeAffinity(
   );
   const known = affinities[at];
   if (!known) return [...affinities, added];
-  if (known.initiatedAs === undefined || known.initiatedAs === added.initiatedAs) return affinities;
-  return affinities.with(at, { environment: known.environment, tenant: known.tenant });
+  const initiatedAs = known.initiatedAs === added.initiatedAs ? known.initiatedAs : undefined;
+  const bankIds = mergeBankIds(known.bankIds, added.bankIds);
+  if (initiatedAs === known.initiatedAs && bankIds === known.bankIds) return affinities;
+  return affinities.with(at, { environment: known.environment, tenant: known.tenant, initiatedAs, bankIds });
 }
 
-export function serializeAffinityRecord({ affinities, renewedAt, retention }: AffinityRecord): string {
-  const homes = affinities.map(({ environment, tenant }) => [environment, tenant]);
-  const as = affinities.some(({ initiatedAs }) => initiatedAs !== undefined)
-    ? affinities.map(({ initiatedAs }) => initiatedAs ?? null)
-    : undefined;
-  return JSON.stringify({ v: 1, homes, as, renewedAt, endless: retention === 'permanent' });
-}
+export const serializeAffinityRecord = ({ affinities, renewedAt, retention }: AffinityRecord): string =>
+  JSON.stringify({ v: 1, homes: affinities, renewedAt, endless: retention === 'permanent' });
 
 /** @throws GatewayError STATE_UNAVAILABLE if the value is not a record: the gateway never guesses an environment */
 export function parseAffinityRecord(raw: string): AffinityRecord {
   try {
-    const { homes, as, renewedAt, endless } = recordShape.parse(JSON.parse(raw));
-    return {
-      affinities: homes.map(([environment, tenant], at) => withInitiation(environment, tenant, as?.[at])),
-      renewedAt,
-      retention: endless ? 'permanent' : 'expiring',
-    };
+    const { homes, renewedAt, endless } = recordShape.parse(JSON.parse(raw));
+    return { affinities: homes, renewedAt, retention: endless ? 'permanent' : 'expiring' };
   } catch (cause) {
     throw new GatewayError(
       'STATE_UNAVAILABLE',
@@ -90,12 +94,4 @@ export function parseAffinityRecord(raw: string): AffinityRecord {
       { cause },
     );
   }
-}
-
-function withInitiation(
-  environment: string,
-  tenant: string,
-  initiatedAs: string | null | undefined,
-): PaymentAffinity {
-  return typeof initiatedAs === 'string' ? { environment, tenant, initiatedAs } : { environment, tenant };
 }

@@ -4,6 +4,7 @@
  * (ADR 80).
  */
 
+import type { Operation } from '../pis/operations.ts';
 import { GatewayError } from '../request/errors.ts';
 import { currentTenantId, identitiesOf } from '../request/identities.ts';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
@@ -11,7 +12,7 @@ import { hashPaymentId } from '../request/payment-hash.ts';
 import { paymentIdOf } from '../request/payment-id.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { AffinityStore } from './affinity.ts';
-import type { PaymentAffinity } from './affinity-record.ts';
+import type { AffinityRetention, PaymentAffinity } from './affinity-record.ts';
 import { serializeInitiation } from './initiation-of.ts';
 
 export interface AssignPaymentDependencies {
@@ -79,17 +80,21 @@ function recordOwner(
     environment: environmentIdOf(environment),
     tenant: currentTenantId(request),
     initiatedAs: serializeInitiation(operation),
+    ...(response.bankIds && { bankIds: response.bankIds }),
   };
-  const retention = operation.paymentService === 'periodic-payments' ? 'permanent' : 'expiring';
   const isForeign = (recorded: PaymentAffinity) =>
     environmentWith(recorded.environment) === environment && !ownTenants.includes(recorded.tenant);
   const onWrite = (isOwnerSet: Promise<boolean>) => writeAheadMark?.recordWithOwner(response, isOwnerSet);
   const onRecorded = (isOwn: boolean): undefined => {
     if (!isOwn) throw withheldError(dependencies, request, environment);
   };
-  const isOwn = affinity.recordEnvironment(paymentId, owner, retention, isForeign, onWrite);
+  const isOwn = affinity.recordEnvironment(paymentId, owner, retentionOf(operation), isForeign, onWrite);
   return typeof isOwn === 'boolean' ? onRecorded(isOwn) : isOwn.then(onRecorded);
 }
+
+/** Standing orders may be used for years. */
+export const retentionOf = ({ paymentService }: Operation): AffinityRetention =>
+  paymentService === 'periodic-payments' ? 'permanent' : 'expiring';
 
 /** Counts and logs the withheld response. */
 function withheldError(

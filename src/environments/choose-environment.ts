@@ -5,9 +5,11 @@
  * switch during the request changes neither.
  */
 
-import type { Lane } from '../pis/operations.ts';
-import { asGatewayError, stateUnavailable } from '../request/errors.ts';
-import { identitiesOf } from '../request/identities.ts';
+import { hasOneSpelling, type Lane, type Operation } from '../pis/operations.ts';
+import { queryProblem } from '../pis/query.ts';
+import { authorisationSegment, type BankIds, mergeBankIds, noBankIds } from '../request/bank-ids.ts';
+import { asGatewayError, GatewayError, stateUnavailable } from '../request/errors.ts';
+import { currentTenantId, identitiesOf } from '../request/identities.ts';
 import type { Environment, PisRequest, PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { EnvironmentReason } from '../request/request-events.ts';
 import type { Handler, Stage } from '../request/stage.ts';
@@ -15,7 +17,7 @@ import { whenAdmitted } from '../request/when-admitted.ts';
 import type { ActiveEnvironment, ActiveRecord } from './active-environment.ts';
 import type { AffinityStore } from './affinity.ts';
 import type { PaymentAffinity } from './affinity-record.ts';
-import { type AssignPaymentDependencies, assignPayment } from './assign-payment.ts';
+import { type AssignPaymentDependencies, assignPayment, retentionOf } from './assign-payment.ts';
 import {
   notConfiguredError,
   paymentUnknownError,
@@ -102,6 +104,8 @@ export function chooseEnvironment(
 interface RoutingDecision {
   readonly name: string;
   readonly why: EnvironmentReason;
+  /** What is recorded of the payment id; missing if nothing is, or for a new payment. */
+  readonly affinities?: readonly PaymentAffinity[];
   /** The object that `prefetchStatus` returned. */
   readonly prefetched?: object | undefined;
 }
@@ -114,11 +118,41 @@ function routeToOnlyEnvironment(
   next: Handler<RoutedRequest>,
 ): Promise<PisResponse> {
   const { prefetchStatus, prefetchPermit } = dependencies;
+  if (!hasPlainIds(request.operation)) return routeToOnlyWithIds(dependencies, request, name, next);
   if (!request.quota) return passOn(dependencies, request, { name, why: 'only-one' }, next);
   const prefetched = prefetchStatus(request, identitiesOf(request).environmentIdOf(name));
   if (needsPermit(request)) prefetchPermit(request, name);
   return whenAdmitted(request, () =>
     passOn(dependencies, request, { name, why: 'only-one', prefetched }, next),
+  );
+}
+
+/** Whether each id can be spelled in one way only, so that the record of the payment need not be read for it. */
+const hasPlainIds = ({ paymentId, authorisationId }: Operation) =>
+  (paymentId === undefined || hasOneSpelling(paymentId)) &&
+  (authorisationId === undefined || hasOneSpelling(authorisationId));
+
+/** Reads the record of the payment, in one batch with the commands of later stages, for the spelling of its ids. */
+function routeToOnlyWithIds(
+  dependencies: ChooseEnvironmentDependencies,
+  request: PisRequest,
+  name: string,
+  next: Handler<RoutedRequest>,
+): Promise<PisResponse> {
+  const { operation, client } = request;
+  const { tenantIdsOf, environmentIdOf } = identitiesOf(request);
+  const found = dependencies.affinity.environmentsOf(
+    operation.paymentId ?? '',
+    ...tenantIdsOf(client.tenant),
+  );
+  const prefetched = dependencies.prefetchStatus(request, environmentIdOf(name));
+  const affinities = Promise.resolve(found).catch((thrown: unknown) => {
+    if (operation.unusualIds.length > 0) throw thrown;
+    return []; // the usual spelling of the ids
+  });
+  if (request.quota) affinities.catch(() => {}); // awaited after the quota
+  return whenAdmitted(request, () => affinities).then((known) =>
+    passOn(dependencies, request, { name, why: 'only-one', affinities: known, prefetched }, next),
   );
 }
 
@@ -159,8 +193,8 @@ function routeByAffinity(
   const mustKnowOwner = tenants > 1 || otherTenants === 'recorded';
   const decide = (affinities: readonly PaymentAffinity[], prefetched?: object): RoutingDecision => {
     if (affinities.length > 0)
-      return { name: routeKnownPayment(request, affinities), why: 'affinity', prefetched };
-    if (mustKnowOwner) throw paymentUnknownError();
+      return { name: routeKnownPayment(request, affinities), why: 'affinity', affinities, prefetched };
+    if (mustKnowOwner || request.operation.unusualIds.length > 0) throw paymentUnknownError();
     const name = routeUnknownPayment(request, active.known()?.environment);
     return { name, why: routingReason(request) };
   };
@@ -182,16 +216,72 @@ function routeByAffinity(
 function passOn(
   dependencies: ChooseEnvironmentDependencies,
   request: PisRequest,
-  { name, why, prefetched }: RoutingDecision,
+  { name, why, affinities = [], prefetched }: RoutingDecision,
   next: Handler<RoutedRequest>,
 ): Promise<PisResponse> {
   const environment = dependencies.environments.get(name);
   if (!environment) throw notConfiguredError();
+  requireAllowedQuery(request, environment);
+  request.bankIds = issuedIds(request, environment.name, affinities);
   request.deadlineAtMs = request.arrivedAtMs + environment.deadlines[request.operation.lane];
   request.recordEvent?.({ what: 'environment', environment: name, why });
   const response = next(Object.assign(request, { environment, prefetched }));
-  if (!request.operation.createsPayment) return response;
+  if (!request.operation.createsPayment)
+    return response.then((answer) => recordIdsBeforeResponse(dependencies, request, answer));
   return response.then((created) => assignBeforeResponse(dependencies, request, created));
+}
+
+/** @throws GatewayError PATH_MALFORMED if the environment does not accept the query */
+function requireAllowedQuery({ operation }: PisRequest, { name, queryParameters }: Environment): void {
+  if (operation.search === '') return;
+  const problem = queryProblem(operation.search, queryParameters);
+  if (problem === undefined) return;
+  const text = `The request target is not valid in the environment ${name}: ${problem}.`;
+  throw new GatewayError('PATH_MALFORMED', text, { environment: name });
+}
+
+/**
+ * The recorded ids of the payment.
+ *
+ * @param affinities all of the payment id
+ * @throws GatewayError PAYMENT_UNKNOWN if an id of the path is valid only if the bank has issued it, and it has not
+ */
+function issuedIds(
+  request: PisRequest,
+  environment: string,
+  affinities: readonly PaymentAffinity[],
+): BankIds | undefined {
+  const { unusualIds, authorisationId = '' } = request.operation;
+  if (affinities.length === 0 && unusualIds.length === 0) return undefined;
+  const { tenantIdsOf, environmentWith } = identitiesOf(request);
+  const tenantIds = tenantIdsOf(request.client.tenant);
+  const known = affinities.find(
+    (one) => tenantIds.includes(one.tenant) && environmentWith(one.environment) === environment,
+  );
+  const isIssued = (id: Operation['unusualIds'][number]) =>
+    id === 'payment'
+      ? known !== undefined
+      : authorisationSegment(authorisationId, known?.bankIds ?? noBankIds) !== undefined;
+  if (!unusualIds.every(isIssued)) throw paymentUnknownError();
+  return known?.bankIds;
+}
+
+/** Records ids in the bank's answer that the gateway accepts only if they are recorded: the TPP may use them at once. */
+function recordIdsBeforeResponse(
+  { affinity }: ChooseEnvironmentDependencies,
+  request: PisRequest,
+  response: PisResponse,
+): PisResponse | Promise<PisResponse> {
+  const { operation, bankIds } = request;
+  if (response.bankIds === undefined || operation.paymentId === undefined) return response;
+  if (bankIds && mergeBankIds(bankIds, response.bankIds) === bankIds) return response;
+  const environment = identitiesOf(request).environmentIdOf(response.environment);
+  const tenant = currentTenantId(request);
+  const known = affinity.lastSeen(operation.paymentId);
+  const own = known.find((one) => one.environment === environment && one.tenant === tenant);
+  const withIds = { ...(own ?? { environment, tenant }), bankIds: response.bankIds };
+  const recorded = affinity.recordEnvironment(operation.paymentId, withIds, retentionOf(operation));
+  return recorded instanceof Promise ? recorded.then(() => response) : response;
 }
 
 /** Returns the response to an initiation when the environment and the owner of the new payment are recorded. */

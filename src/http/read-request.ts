@@ -84,6 +84,7 @@ export function createRequestReader(settings: RequestReaderSettings): ReadReques
       permit: undefined,
       writeAheadMark: undefined,
       environment: undefined,
+      bankIds: undefined,
       prefetched: undefined,
       onSent: undefined,
     };

@@ -1,6 +1,7 @@
 /** A ledger entry: how far the first request with an `X-Request-ID` got, and what the bank answered. */
 
 import { z } from 'zod';
+import { idToSegment } from '../pis/operations.ts';
 import { currentTenantId } from '../request/identities.ts';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
 import { parseStored } from '../state/parse-stored.ts';
@@ -170,7 +171,7 @@ export const isUnresolved = (entry: LedgerEntry | undefined): boolean =>
 /** The path of the payment's status; `undefined` if the payment id is unknown. */
 export function statusPathOf({ path, operation, paymentId }: LedgerEntry): string | undefined {
   if (paymentId === undefined) return undefined;
-  if (operation === 'initiatePayment') return `${path}/${paymentId}/status`;
+  if (operation === 'initiatePayment') return `${path}/${idToSegment(paymentId)}/status`;
   if (operation === 'cancelPayment') return `${path}/status`;
   return path.replace(/[^/]+$/, 'status'); // replaces the authorisations segment
 }

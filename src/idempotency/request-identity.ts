@@ -29,7 +29,8 @@ const payerHeaders = ['psu-id', 'psu-id-type', 'psu-corporate-id', 'psu-corporat
 /** @param tenantId an identity of the caller's tenant, by default the one for new records */
 export function identityOf(request: PisRequest, tenantId = currentTenantId(request)): RequestIdentity {
   const { operation, requestId, requestedEnvironment, headers, body } = request;
-  const { name, paymentId, method, path } = operation;
+  const { name, paymentId, method } = operation;
+  const path = operation.path + operation.search;
   const contentType = headerValue(headers, 'content-type') ?? null;
   const environment = requestedEnvironment ?? null;
   // This hash is not stored. Both stored hashes cover it: without the body, a reader of the state cannot try values of the payer.

@@ -1,7 +1,7 @@
 /** The authorisations of a subscribed payment: how the gateway finds them in responses, and how reads of them change what is stored. */
 
 import { z } from 'zod';
-import { isPaymentId, type Operation } from '../pis/operations.ts';
+import { isId, type Operation, segmentToId } from '../pis/operations.ts';
 import { endsAuthorisation } from '../pis/transaction-status.ts';
 import type { PisResponse } from '../request/messages.ts';
 import { jsonOf } from './json-body.ts';
@@ -43,8 +43,7 @@ export async function startedAuthorisationIn(
   const scaStatus = textIn(body?.scaStatus);
   const type = authorisationTypeOf(operation);
   if (operation.name !== 'startAuthorisation' && !isStartedImplicitly(scaStatus, links)) return undefined;
-  const id =
-    validId(body?.authorisationId) ?? idInLink(objectIn(links?.scaStatus)?.href, type, operation, body);
+  const id = validId(body?.authorisationId) ?? idInLink(hrefOf(links?.scaStatus), type, operation, body);
   return { type, ...(id !== undefined && { id }), ...(scaStatus !== undefined && { scaStatus }) };
 }
 
@@ -73,8 +72,9 @@ function idInLink(
 ): string | undefined {
   const [id = '', linkedType, linkedPayment] =
     (textIn(href) ?? '').split(/[?#]/, 1)[0]?.split('/').reverse() ?? [];
-  const isOfPayment = linkedType === type && linkedPayment === (paymentId ?? body?.paymentId);
-  return isOfPayment ? validId(id) : undefined;
+  const isOfPayment =
+    linkedType === type && segmentToId(linkedPayment ?? '') === (paymentId ?? textIn(body?.paymentId));
+  return isOfPayment ? segmentToId(id) : undefined;
 }
 
 /** The ids in a list of authorisations. Early files of 1.3.6 name those of cancellations `cancellationIds`. */
@@ -92,10 +92,13 @@ type JsonObject = Readonly<Record<string, unknown>>;
 const objectIn = (value: unknown): JsonObject | undefined =>
   typeof value === 'object' && value !== null ? { ...value } : undefined;
 
+/** Some banks write a link as a text, without an object around it. */
+const hrefOf = (link: unknown) => (typeof link === 'string' ? link : objectIn(link)?.href);
+
 const textIn = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 
 const validId = (value: unknown): string | undefined =>
-  typeof value === 'string' && isPaymentId(value) ? value : undefined;
+  typeof value === 'string' && isId(value) ? value : undefined;
 
 export const isRunning = ({ scaStatus }: Authorisation): boolean =>
   scaStatus === undefined || !endsAuthorisation(scaStatus);

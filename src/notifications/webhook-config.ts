@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import type { ClientSettings, Config } from '../config/schema.ts';
 import { parseWebhookSecrets, type WebhookSecrets } from '../config/webhook-secrets.ts';
-import { createMatcher, type Operation, prefixOf } from '../pis/operations.ts';
+import { createMatcher, idToSegment, type Operation, prefixOf } from '../pis/operations.ts';
 import type { Identities } from '../request/identities.ts';
 import type { Authorisation } from './authorisations.ts';
 import type { ScheduleSettings } from './poll-schedule.ts';
@@ -47,7 +47,7 @@ export function createWebhookConfig(config: Config, identities: WebhookConfig['i
   const { clients, standard, listen, notifications, statusCache } = config;
   const match = createMatcher(standard);
   const paymentPathOf = ({ paymentService, paymentProduct, paymentId }: PaymentPath) =>
-    `${prefixOf(standard.segment)}/${paymentService}/${paymentProduct}/${paymentId}`;
+    `${prefixOf(standard.segment)}/${paymentService}/${paymentProduct}/${idToSegment(paymentId)}`;
   const statusPathOf = (payment: PaymentPath) => `${paymentPathOf(payment)}/status`;
   function readOf(path: string): Operation | undefined {
     const matched = match('GET', path);
@@ -71,7 +71,7 @@ export function createWebhookConfig(config: Config, identities: WebhookConfig['i
     statusReadOf: (subscription) => readOf(statusPathOf(subscription)),
     authorisationReadOf(subscription, { type, id }) {
       const list = `${paymentPathOf(subscription)}/${type}`;
-      return readOf(id === undefined ? list : `${list}/${id}`);
+      return readOf(id === undefined ? list : `${list}/${idToSegment(id)}`);
     },
   };
 }

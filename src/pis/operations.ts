@@ -5,6 +5,8 @@
  * Source: OpenAPI of NextGenPSD2 XS2A 1.3.6 and 1.3.11, which agree on every path (CC BY 4.0, The Berlin Group).
  */
 
+import { isQuery } from './query.ts';
+
 /** The methods that the standard uses for payments. All others are refused. */
 export type Method = 'GET' | 'POST' | 'DELETE';
 
@@ -106,7 +108,7 @@ export const operations = [
 /** Such as `getPaymentStatus`: the label in logs and metrics. */
 export type OperationName = (typeof operations)[number]['name'];
 
-/** A matched request line: the traits of its row, its parameters, and the path built from them. */
+/** A matched request line: the traits of its row, its parameters, and the paths built from them. */
 export interface Operation {
   readonly name: OperationName;
   readonly method: Method;
@@ -118,9 +120,21 @@ export interface Operation {
   readonly paymentService: string;
   readonly paymentProduct: string;
   readonly paymentId?: string;
-  /** `/<segment>/v1/...`, built from the validated parameters, never copied from the request line. */
+  readonly authorisationId?: string;
+  /**
+   * The ids of the path that are outside of the strict set. They are valid only if the bank has issued them: who uses the operation
+   * must look them up.
+   */
+  readonly unusualIds: readonly UnusualId[];
+  /** `/<segment>/v1/...`, built from the validated parameters, never copied from the request line. Without the query. */
   readonly path: string;
+  /** The end of `path`, after `/<segment>/v1`: the path below a prefix of the bank. */
+  readonly resource: string;
+  /** The query with its question mark, byte for byte as it was sent; empty without one. */
+  readonly search: string;
 }
+
+type UnusualId = 'payment' | 'authorisation';
 
 /** The values that a path may contain; `any` accepts every well-formed segment. */
 export interface PathRules {
@@ -143,7 +157,7 @@ export type Match =
  * Matches a method and a raw request target. Never throws.
  *
  * Refusals come in the order of `Match`, with one exception: characters that are allowed only in ids are checked when the
- * shape is known, so an unknown path with such characters is `unknown-path`.
+ * shape is known, so an unknown path with such characters of the strict set is `unknown-path`.
  */
 export type Matcher = (method: string, target: string) => Match;
 
@@ -159,9 +173,11 @@ export function createMatcher(rules: PathRules): Matcher {
   const byLength = Map.groupBy(shapes, ({ parts }) => prefix.length + parts.length);
 
   return (method, target) => {
-    const segments = splitTarget(target);
-    if (typeof segments === 'string') return { kind: 'malformed', why: segments };
-    if (!startsWith(segments, prefix)) return { kind: 'unknown-path' };
+    const read = readTarget(target);
+    if (typeof read === 'string') return { kind: 'malformed', why: read };
+    const { segments, unusual } = read;
+    const unknown = unusual.length > 0 ? malformedCharacter : unknownPath;
+    if (!startsWith(segments, prefix) || (unusual[0] ?? prefix.length) < prefix.length) return unknown;
 
     let fitting: Shape | undefined;
     let allow: readonly Method[] = [];
@@ -169,18 +185,22 @@ export function createMatcher(rules: PathRules): Matcher {
       if (!fitsShape(shape.parts, segments, prefix.length, rules, subResources)) continue;
       if (!fitting) {
         const refusal =
-          refuseIdCharacters(shape.parts, segments, prefix.length) ??
+          refuseIdCharacters(shape.parts, read, prefix.length) ??
           refuseUnlisted(rules, segments, prefix.length);
         if (refusal) return refusal;
       }
       fitting = shape;
       if (shape.traits.method === method)
-        return { kind: 'operation', operation: operationOf(shape.traits, segments, prefix.length) };
+        return { kind: 'operation', operation: operationOf(shape, read, prefix.length) };
       allow = [...allow, shape.traits.method];
     }
-    return fitting ? { kind: 'wrong-method', allow } : { kind: 'unknown-path' };
+    return fitting ? { kind: 'wrong-method', allow } : unknown;
   };
 }
+
+const unknownPath: Match = { kind: 'unknown-path' };
+const badCharacter = 'the path contains a character that is not allowed';
+const malformedCharacter: Match = { kind: 'malformed', why: badCharacter };
 
 /** A row of the table. */
 interface Shape {
@@ -197,10 +217,13 @@ function startsWith(segments: readonly string[], prefix: readonly string[]): boo
 const splitPrefix = (segment: string) => [...segment.split('/').filter((part) => part !== ''), 'v1'];
 const splitShape = (shape: string) => shape.slice(1).split('/');
 
-/** Ids may contain more than RFC 3986's unreserved characters: `GJv0KO..Fg==_=_bS6p6XvTWI` is a payment id of a real bank. */
-const idParameters: ReadonlySet<string> = new Set(['{paymentId}', '{authorisation-id}']);
+const paymentIdPart = '{paymentId}';
+const authorisationIdPart = '{authorisation-id}';
+const isIdPart = (part: string) => part === paymentIdPart || part === authorisationIdPart;
 
+/** RFC 3986's unreserved characters. */
 const plainSegment = /^[A-Za-z0-9._~-]+$/;
+/** Ids of the strict set may contain more: `GJv0KO..Fg==_=_bS6p6XvTWI` is a payment id of a real bank. */
 const idCharacter = '[A-Za-z0-9._~=:@+,!$*-]';
 const idSegment = new RegExp(`^${idCharacter}+$`);
 const encodedInIds = /%(?:3D|3A|40|2B|2C|21|24|2A)/g;
@@ -208,28 +231,88 @@ const maxSegmentLength = 256;
 /** Matches nearly every valid target. If no segment begins with a dot either, no other check is necessary. */
 const plainTarget = new RegExp(`^(?:/${idCharacter}{1,${maxSegmentLength}})+$`);
 
-/** Whether an id is a valid paymentId of a path. */
-export const isPaymentId = (id: string): boolean =>
+/** An id outside of the strict set has at most this many characters after decoding. */
+const maxUnusualLength = 1024;
+/** A path segment of RFC 3986, section 3.3. */
+const rfcSegment = /^(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})+$/;
+/** Characters that are invisible or have no meaning: controls, formats, line separators, unpaired surrogates; and `%`. */
+const notPrintable = /[\p{C}\p{Zl}\p{Zp}%]/u;
+/** `.` or `..` between slashes of any kind, also with parameters (`..;a`): other programs might resolve them. */
+const dotSegment = /(?:^|[/\\])\.{1,2}(?:[/\\;]|$)/;
+
+const isStrictId = (id: string): boolean =>
   idSegment.test(id) && id.length <= maxSegmentLength && id !== '.' && id !== '..';
 
-/** The decoded segments of a request target, or the reason of its refusal. */
-function splitTarget(target: string): readonly string[] | string {
-  if (plainTarget.test(target) && !target.includes('/.')) return target.slice(1).split('/');
-  if (!target.startsWith('/')) return 'the request target must be a path';
-  if (target === '/') return [];
-  if (target.includes('?')) return 'the standard has no query parameters';
-  const parts = target.slice(1).split('/');
-  const segments = target.includes('%')
-    ? parts.map((part) => part.replaceAll(encodedInIds, decodeURIComponent))
-    : parts;
-  if (segments.includes('')) return 'the path has an empty segment or a trailing slash';
-  if (segments.some((part) => part === '.' || part === '..')) return 'the path has a dot segment';
-  if (segments.some((part) => part.length > maxSegmentLength)) {
-    return `a path segment is longer than ${maxSegmentLength} characters`;
+/** Whether a text can be an id of a bank: one of the strict set, or one that is valid if the bank has issued it. */
+export const isId = (text: string): boolean =>
+  isStrictId(text) ||
+  (text !== '' && text.length <= maxUnusualLength && !notPrintable.test(text) && !dotSegment.test(text));
+
+/**
+ * An id as a path segment, in the spelling that the gateway uses unless the bank's own links have another one.
+ *
+ * @param id for which `isId` holds
+ */
+export const idToSegment = (id: string): string => (isStrictId(id) ? id : encodeURIComponent(id));
+
+/** The id that a path segment contains, percent-decoded once; `undefined` if it is no id. */
+export function segmentToId(segment: string): string | undefined {
+  const id = rfcSegment.test(segment) ? decodeSegment(segment) : undefined;
+  return id !== undefined && isId(id) ? id : undefined;
+}
+
+/** Whether an id can be spelled in one way only: none of its characters may be percent-encoded (RFC 3986 section 2.3). */
+export const hasOneSpelling = (id: string): boolean => plainSegment.test(id) && id.length <= maxSegmentLength;
+
+/** A request target: its decoded segments, and which of them are outside of the strict set. */
+interface Target {
+  readonly segments: readonly string[];
+  /** Indexes of segments that can only be ids. */
+  readonly unusual: readonly number[];
+  readonly search: string;
+}
+
+const nothingUnusual: readonly number[] = [];
+
+/** @returns the reason of the refusal if the target is malformed */
+function readTarget(target: string): Target | string {
+  const queryAt = target.indexOf('?');
+  const path = queryAt < 0 ? target : target.slice(0, queryAt);
+  const search = queryAt < 0 ? '' : target.slice(queryAt);
+  if (search !== '' && !isQuery(search)) {
+    return 'the query is longer than 1,024 bytes, or has characters that RFC 3986 does not allow';
   }
-  if (!segments.every((part) => idSegment.test(part)))
-    return 'the path contains a character that is not allowed';
-  return segments;
+  if (plainTarget.test(path) && !path.includes('/.'))
+    return { segments: path.slice(1).split('/'), unusual: nothingUnusual, search };
+  if (!path.startsWith('/')) return 'the request target must be a path';
+  if (path === '/') return { segments: [], unusual: nothingUnusual, search };
+  const segments: string[] = [];
+  const unusual: number[] = [];
+  for (const raw of path.slice(1).split('/')) {
+    const strict = raw.includes('%') ? raw.replaceAll(encodedInIds, decodeURIComponent) : raw;
+    if (strict === '') return 'the path has an empty segment or a trailing slash';
+    if (strict === '.' || strict === '..') return 'the path has a dot segment';
+    if (idSegment.test(strict) && strict.length <= maxSegmentLength) {
+      segments.push(strict);
+      continue;
+    }
+    const id = rfcSegment.test(raw) ? decodeSegment(raw) : undefined;
+    if (id === undefined) return badCharacter;
+    if (id.length > maxUnusualLength) return `a path segment is longer than ${maxUnusualLength} characters`;
+    if (!isId(id)) return badCharacter;
+    unusual.push(segments.length);
+    segments.push(id);
+  }
+  return { segments, unusual, search };
+}
+
+/** @returns `undefined` if the segment is not UTF-8 */
+function decodeSegment(raw: string): string | undefined {
+  try {
+    return decodeURIComponent(raw);
+  } catch {
+    return undefined;
+  }
 }
 
 /** `status` is never an authorisation type, even if every type is accepted. @param start index of the first segment behind the prefix */
@@ -245,7 +328,7 @@ function fitsShape(
     const segment = segments[start + at] ?? '';
     if (part === '{payment-authorisation}') {
       if (segment === 'status' || !isListed(authorisationTypes, segment)) return false;
-    } else if (idParameters.has(part)) {
+    } else if (isIdPart(part)) {
       if (subResources.has(segment)) return false;
     } else if (part !== segment && !part.startsWith('{')) return false;
   }
@@ -261,15 +344,16 @@ function subResourcesOf({ authorisationTypes }: PathRules): ReadonlySet<string> 
   return new Set(['status', 'authorisations', 'cancellation-authorisations', ...configured]);
 }
 
-/** Refuses characters that are allowed only in ids, if they occur in another segment. */
+/** Refuses characters that are allowed only in ids, if they occur in another segment. @param start as in `fitsShape` */
 function refuseIdCharacters(
   parts: readonly string[],
-  segments: readonly string[],
+  { segments, unusual }: Target,
   start: number,
 ): Match | undefined {
   for (let at = 0; at < parts.length; at++) {
     const part = parts[at] ?? '';
-    if (idParameters.has(part) || plainSegment.test(segments[start + at] ?? '')) continue;
+    if (isIdPart(part)) continue;
+    if (plainSegment.test(segments[start + at] ?? '') && !unusual.includes(start + at)) continue;
     return { kind: 'malformed', why: `the path segment ${part} contains a character that is not allowed` };
   }
   return undefined;
@@ -287,12 +371,15 @@ function refuseUnlisted(rules: PathRules, segments: readonly string[], start: nu
 
 const isListed = (list: 'any' | readonly string[], value: string) => list === 'any' || list.includes(value);
 
-function operationOf(traits: Shape['traits'], segments: readonly string[], start: number): Operation {
+function operationOf(
+  { traits, parts }: Shape,
+  { segments, unusual, search }: Target,
+  start: number,
+): Operation {
   const { name, method, lane, createsPayment, readsStatus, changesStatus, showsStatus } = traits;
-  const paymentService = segments[start] ?? '';
-  const paymentProduct = segments[start + 1] ?? '';
-  const paymentId = segments[start + 2];
-  const always = {
+  const written = unusual.length === 0 ? segments : segments.map(idToSegment);
+  const resource = `/${written.slice(start).join('/')}`;
+  const operation = {
     name,
     method,
     lane,
@@ -300,9 +387,21 @@ function operationOf(traits: Shape['traits'], segments: readonly string[], start
     readsStatus,
     changesStatus,
     showsStatus,
-    paymentService,
-    paymentProduct,
-    path: `/${segments.join('/')}`,
+    paymentService: segments[start] ?? '',
+    paymentProduct: segments[start + 1] ?? '',
+    unusualIds: unusual.length === 0 ? noUnusualIds : unusual.map((at) => unusualIdIn(parts[at - start])),
+    path: `/${written.slice(0, start).join('/')}${resource}`,
+    resource,
+    search,
   };
-  return paymentId === undefined ? always : { ...always, paymentId };
+  const paymentId = segments[start + 2];
+  if (paymentId === undefined) return operation;
+  const authorisationId = segments[start + 4];
+  return authorisationId === undefined
+    ? { ...operation, paymentId }
+    : { ...operation, paymentId, authorisationId };
 }
+
+const noUnusualIds: readonly UnusualId[] = [];
+const unusualIdIn = (part: string | undefined): UnusualId =>
+  part === authorisationIdPart ? 'authorisation' : 'payment';

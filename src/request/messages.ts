@@ -2,6 +2,7 @@
 
 import type { HeaderFields } from '../pis/headers.ts';
 import type { Operation, OperationName } from '../pis/operations.ts';
+import type { BankIds } from './bank-ids.ts';
 import type { Identities } from './identities.ts';
 import type { RecordEvent } from './request-events.ts';
 
@@ -127,6 +128,8 @@ export interface PisRequest {
   writeAheadMark?: WriteAheadMark | undefined;
   /** Set by stage 4: see `RoutedRequest`. */
   environment?: Environment | undefined;
+  /** Set by stage 4: recorded ids of the payment, for its path at the bank. */
+  bankIds?: BankIds | undefined;
   /** Set by stage 4: the cached status, if its read was started there. Only stage 5 can use it. */
   prefetched?: object | undefined;
   /**
@@ -153,6 +156,8 @@ export interface PisResponse {
   readonly servedFrom: 'bank' | 'cache' | 'stale-cache' | 'shared' | 'ledger';
   /** Name of the environment that the request was sent to. */
   readonly environment: string;
+  /** Ids in the response that must be recorded, so that the gateway accepts them. */
+  readonly bankIds?: BankIds | undefined;
   /** The public URL that links of the bank were rewritten to, if there were any. */
   readonly publicUrl?: string | undefined;
   /** Response time of the bank in milliseconds, if it was called. */

@@ -4,6 +4,7 @@
  */
 
 import type { Lane } from '../pis/operations.ts';
+import { resourceAtBank } from '../request/bank-ids.ts';
 import { asGatewayError } from '../request/errors.ts';
 import type {
   DisconnectSignal,
@@ -134,7 +135,8 @@ function outboundRequest(request: RoutedRequest): OutboundRequest {
     method: operation.method,
     lane: operation.lane,
     tenant: request.client.tenant,
-    path: environment.basePath + operation.path,
+    path:
+      environment.prefixes[operation.name] + resourceAtBank(operation, request.bankIds) + operation.search,
     headers: request.headers,
     body: request.body,
     deadlineAtMs: request.deadlineAtMs,

@@ -333,7 +333,7 @@ describe('the state of an earlier release', () => {
     const { keyValues } = state;
     await keyValues.write('environment:active', '{"environment":"sandbox","version":3,"epoch":"first"}');
     const record = (environment: string, tenant: string) =>
-      `{"v":1,"homes":[["${environment}","${tenant}"]],"renewedAt":${Date.now()},"endless":false}`;
+      `{"v":1,"homes":[{"environment":"${environment}","tenant":"${tenant}"}],"renewedAt":${Date.now()},"endless":false}`;
     await keyValues.write(keyOf('own'), record('sandbox', 'shop'));
     await keyValues.write(keyOf('foreign'), record('sandbox', 'rival'));
     await keyValues.write(keyOf('elsewhere'), record('production', 'shop'));

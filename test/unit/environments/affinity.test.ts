@@ -167,9 +167,9 @@ describe('an affinity record that cannot be read', () => {
     '',
     'sandbox',
     '{}',
-    '{"v":2,"homes":[["sandbox","shop"]],"renewedAt":0,"endless":false}',
+    '{"v":2,"homes":[{"environment":"sandbox","tenant":"shop"}],"renewedAt":0,"endless":false}',
     '{"v":1,"homes":[],"renewedAt":0,"endless":false}',
-    '{"v":1,"homes":[["sandbox"]],"renewedAt":0,"endless":false}',
+    '{"v":1,"homes":[{"environment":"sandbox"}],"renewedAt":0,"endless":false}',
   ];
 
   for (const value of corrupt) {

@@ -24,22 +24,7 @@ describe('request targets that try to bypass the path check', () => {
   const tricks: Readonly<Record<string, readonly string[]>> = {
     'B1: dot segments': ['..', '.', '%2e%2e', '%2E.', '.%2e', '..;', '%2e', '..%2f', '%252e%252e'],
     'B2: encoded and forbidden characters': [
-      ...[
-        '%2f',
-        '%2F',
-        '%5c',
-        '\\',
-        '%00',
-        '%25',
-        ';',
-        'a;b=c',
-        '%3f',
-        '%0d%0a',
-        '%c0%af',
-        '%',
-        '%zz',
-        '%u002e',
-      ],
+      ...['%5c..', '\\', '%00', '%25', '%25%32%66', '%0d%0a', '%c0%af', '%', '%zz', '%u002e', 'a%2f..%2fb'],
       ...[
         '\u0000',
         '\n',
@@ -56,13 +41,12 @@ describe('request targets that try to bypass the path check', () => {
         '|',
         '^',
         '`',
-        '{1}',
       ],
-      ...["'", '(', ')', '&', '[', ']'],
+      ...['{1}', '[', ']', '%e2%80%8b', '%e2%80%ae', '%ed%a0%80', '%EF%BF%BF', '%c2%85', '%2e%2e%3b'],
     ],
     'B3: empty segments': ['', '/', './'],
-    'B5: a segment that is too long': ['a'.repeat(257), 'a'.repeat(5000)],
-    'B6: queries and fragments': ['1?', '1?a=b', '1#', '1#frag', '1?../..'],
+    'B5: a segment that is too long': ['a'.repeat(1025), 'a'.repeat(5000), '%C3%BC'.repeat(1025)],
+    'B6: fragments': ['1#', '1#frag', '1?a#b'],
   };
   for (const [name, segments] of Object.entries(tricks)) {
     test(`${name} are refused at every position of the path`, () => {
@@ -82,17 +66,56 @@ describe('request targets that try to bypass the path check', () => {
     });
   }
 
+  test('are refused outside of ids, also where an id may have the characters', () => {
+    for (const trick of [
+      '%2f',
+      '%2F',
+      '%5c',
+      ';',
+      'a;b=c',
+      '%3f',
+      "'",
+      '(',
+      ')',
+      '&',
+      'a'.repeat(257),
+      '%70',
+      '%c3%bc',
+    ]) {
+      const targets = [
+        `/${trick}/v1/payments/p/1`,
+        `/berlingroup/${trick}/payments/p/1`,
+        `${v1}/${trick}/p/1`,
+        `${v1}/payments/${trick}/1`,
+        `${v1}/payments/p/1/${trick}`,
+        `${payment}/a/b/${trick}`,
+      ];
+      for (const target of targets) assert.equal(kindOf('GET', target), 'malformed', target.slice(0, 99));
+    }
+    for (const target of [
+      '/%62erlingroup/v1/payments/p/1',
+      '/berlingroup/%761/payments/p/1',
+      `${v1}/%70ayments/p/1`,
+      `${payment}/%73tatus`,
+      `${payment}/%61uthorisations`,
+      `${v1}/payments/p/%73tatus`,
+    ])
+      assert.equal(kindOf('GET', target), 'malformed', target);
+  });
+
   test('are refused with a reason', () => {
     const why = (target: string) => {
       const found = match('GET', target);
       return found.kind === 'malformed' ? found.why : found.kind;
     };
 
-    assert.equal(why(`${payment}?a=b`), 'the standard has no query parameters');
+    const query = 'the query is longer than 1,024 bytes, or has characters that RFC 3986 does not allow';
+    for (const search of ['?a=|', '?%zz', '?ü', `?${'a'.repeat(1025)}`, '?a#b'])
+      assert.equal(why(payment + search), query, search.slice(0, 9));
     assert.equal(why(`${payment}/`), 'the path has an empty segment or a trailing slash');
     assert.equal(why(`${payment}/..`), 'the path has a dot segment');
-    assert.equal(why(`${payment}%2F`), 'the path contains a character that is not allowed');
-    assert.equal(why(`${payment}${'a'.repeat(256)}`), 'a path segment is longer than 256 characters');
+    assert.equal(why(`${payment}%00`), 'the path contains a character that is not allowed');
+    assert.equal(why(`${payment}${'a'.repeat(1024)}`), 'a path segment is longer than 1024 characters');
     assert.equal(
       why(`${v1}/payments/p=/1`),
       'the path segment {payment-product} contains a character that is not allowed',
@@ -182,10 +205,11 @@ describe('the matcher, for any request line', () => {
         if (found.kind !== 'operation') return;
         matched++;
         const { path: sent } = found.operation;
-        assert.match(sent, /^\/berlingroup\/v1(\/[A-Za-z0-9._~=:@+,!$*-]{1,256}){2,5}$/);
+        assert.match(sent, /^\/berlingroup\/v1(\/(?:[A-Za-z0-9._~=:@+,!$*()'-]|%[0-9A-F]{2})+){2,5}$/);
         assert.ok(!sent.split('/').some((segment) => segment === '.' || segment === '..'));
         assert.equal(new URL(sent, 'https://bank.example').pathname, sent);
-        assert.deepEqual(match(found.operation.method, sent), found);
+        const again = operationOf(match(found.operation.method, sent + found.operation.search));
+        assert.deepEqual({ ...again, unusualIds: found.operation.unusualIds }, found.operation);
       }),
       { numRuns: 3000 },
     );
@@ -203,5 +227,58 @@ describe('the matcher, for any request line', () => {
         }
       }),
     );
+  });
+});
+
+describe('ids of a bank outside of the strict set', () => {
+  const unusual = [
+    'q7Hc2m/Zr+8VwA==',
+    'ORD;2026;17',
+    'a b',
+    "it's (1)",
+    'Zahlung ü',
+    '{x}',
+    'a\\b',
+    '?',
+    '#1',
+    'a'.repeat(1024),
+  ];
+
+  test('are decoded once, and marked: the gateway accepts them only if the bank has issued them', () => {
+    for (const id of unusual) {
+      const line = `${v1}/payments/p/${encodeURIComponent(id)}`;
+      const { paymentId, unusualIds, path } = operationOf(match('DELETE', line));
+      assert.deepEqual(
+        { paymentId, unusualIds, path },
+        { paymentId: id, unusualIds: ['payment'], path: line },
+      );
+      const read = operationOf(match('GET', `${payment}/authorisations/${encodeURIComponent(id)}`));
+      assert.equal(read.authorisationId, id);
+      assert.deepEqual(read.unusualIds, ['authorisation']);
+    }
+  });
+
+  test('are the same id in every spelling', () => {
+    for (const spelling of ['ORD;2026', 'ORD%3b2026', 'ORD%3B2026', '%4FRD;2026'])
+      assert.equal(
+        operationOf(match('GET', `${v1}/payments/p/${spelling}/status`)).path,
+        `${v1}/payments/p/ORD%3B2026/status`,
+      );
+  });
+
+  test('can be ids of the strict set in a spelling that clients do not use', () => {
+    const operation = operationOf(match('GET', `${v1}/payments/p/%41b%3dc`));
+    assert.deepEqual([operation.paymentId, operation.unusualIds], ['Ab=c', ['payment']]);
+  });
+});
+
+describe('the query', () => {
+  test('is kept byte for byte, apart from the path', () => {
+    for (const search of ['', '?', '?a=b&c=%2F', '?../..', "?correlationId=CN4KNJ&x='(!)*;,:@/?$"]) {
+      const operation = operationOf(match('GET', `${payment}/status${search}`));
+      assert.equal(operation.search, search);
+      assert.equal(operation.path, `${payment}/status`);
+      assert.equal(operation.resource, `${payment}/status`.slice(v1.length));
+    }
   });
 });
