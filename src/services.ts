@@ -141,7 +141,7 @@ export function createServices(
   metrics.addGaugeSource('penstock_state_loss', () => [
     { labels: {}, value: isIncident(ledger.lossGuard.report()) ? 1 : 0 },
   ]);
-  const statusCache = createStatusCacheServices(encryptedState);
+  const statusCache = createStatusCacheServices(encryptedState, undefined, log);
   const loadShedding = createLoadShedder(reportShedding(log, metrics));
   const notifications = createNotifications({
     state,

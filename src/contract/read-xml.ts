@@ -1,6 +1,6 @@
 /**
  * Reads a pain.001 or pain.002 document: well-formed, no DOCTYPE, the right message, its structure, and the rules of payments for
- * its amounts and accounts. The only file that uses the XML parser, which resolves no external entities.
+ * its amounts and accounts. The XML parser resolves no external entities.
  */
 
 import { isUtf8 } from 'node:buffer';

@@ -1,5 +1,5 @@
 /**
- * The members of saxes that `read-xml.ts` uses. Its own types do not compile with `exactOptionalPropertyTypes`; tsconfig.json
+ * The members of saxes that `read-xml.ts` and `read-content.ts` use. Its own types do not compile with `exactOptionalPropertyTypes`; tsconfig.json
  * maps the name to this file.
  */
 
@@ -9,20 +9,22 @@ interface Events {
   readonly opentag: (tag: Tag) => void;
   readonly text: (text: string) => void;
   readonly cdata: (text: string) => void;
-  readonly closetag: () => void;
+  readonly closetag: (tag: Tag) => void;
 }
 
 interface Tag {
-  /** Without its prefix. */
+  /** With its prefix. */
+  readonly name: string;
+  /** Without its prefix. Only with `xmlns`. */
   readonly local: string;
-  /** The namespace; empty if there is none. */
+  /** The namespace; empty if there is none. Only with `xmlns`. */
   readonly uri: string;
   /** By their names with prefix. */
   readonly attributes: Readonly<Record<string, { readonly value: string }>>;
 }
 
 export declare class SaxesParser {
-  constructor(options: { readonly xmlns: true; readonly position: boolean });
+  constructor(options: { readonly xmlns: boolean; readonly position: boolean });
   on<Name extends keyof Events>(name: Name, handler: Events[Name]): void;
   write(text: string): this;
   close(): this;

@@ -9,7 +9,6 @@ import { GatewayError } from '../request/errors.ts';
 import { currentTenantId, identitiesOf } from '../request/identities.ts';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
 import { hashPaymentId } from '../request/payment-hash.ts';
-import { paymentIdOf } from '../request/payment-id.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { AffinityStore } from './affinity.ts';
 import type { AffinityRetention, PaymentAffinity } from './affinity-record.ts';
@@ -25,7 +24,7 @@ export interface AssignPaymentDependencies {
 /**
  * Assigns a new payment to the environment and the tenant of its request.
  *
- * @param response a successful one to an initiation
+ * @param response of the bank to an initiation
  * @returns `undefined` if nothing remains to be awaited
  * @throws GatewayError OUTCOME_UNKNOWN if the response must be withheld
  */
@@ -34,18 +33,10 @@ export function assignPayment(
   request: PisRequest,
   response: PisResponse,
 ): Promise<void> | undefined {
-  const paymentId = paymentIdOf(response);
-  if (paymentId instanceof Promise)
-    return paymentId.then((decoded) => assignById(dependencies, request, response, decoded));
-  return assignById(dependencies, request, response, paymentId);
-}
-
-function assignById(
-  dependencies: AssignPaymentDependencies,
-  request: PisRequest,
-  response: PisResponse,
-  paymentId: string | undefined,
-): Promise<void> | undefined {
+  const { meaning } = response;
+  const paymentId = meaning?.paymentId;
+  // The body of an answer in doubt may show the payment of another tenant, although it names none.
+  if (paymentId === undefined && meaning?.outcome !== 'in-doubt') return undefined;
   // There is no mark if the request continued without a claim (`ifStateFails: allow`).
   const mayBelongToOther = request.writeAheadMark?.mayBelongToOther(paymentId) ?? false;
   if (mayBelongToOther === false) return recordOwner(dependencies, request, response, paymentId);
@@ -64,13 +55,9 @@ function recordOwner(
   response: PisResponse,
   paymentId: string | undefined,
 ): Promise<void> | undefined {
-  const { affinity, log } = dependencies;
-  const { environment, status } = response;
-  if (status > 201) return undefined; // the standard does not use other codes for a new payment
-  if (paymentId === undefined) {
-    log('warn', 'the bank accepted a payment but returned no paymentId', { environment });
-    return undefined;
-  }
+  if (paymentId === undefined) return undefined;
+  const { affinity } = dependencies;
+  const { environment } = response;
   const { operation, client, writeAheadMark } = request;
   const [high, low] = hashPaymentId(paymentId).words;
   request.recordEvent?.({ what: 'payment', high, low });

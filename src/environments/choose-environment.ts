@@ -290,7 +290,6 @@ function assignBeforeResponse(
   request: PisRequest,
   response: PisResponse,
 ): PisResponse | Promise<PisResponse> {
-  if (response.status >= 300) return response;
   return assignPayment(dependencies, request, response)?.then(() => response) ?? response;
 }
 

@@ -14,6 +14,7 @@ import {
   withoutFields,
 } from '../pis/headers.ts';
 import { cacheByName } from '../pis/name-cache.ts';
+import { isDecodable } from '../request/content-coding.ts';
 import { GatewayError } from '../request/errors.ts';
 import type { Client } from '../request/messages.ts';
 
@@ -112,7 +113,8 @@ export class RequestHead {
       if (traits.singletonBit & seenSingletons) nameError ??= repetitionError(traits.name);
       seenSingletons |= traits.singletonBit;
       if (traits.isReadHere) this.#read(traits.name, value);
-      if (traits.isForwarded) outbound.push([field, value]);
+      if (traits.isForwarded)
+        outbound.push([field, traits.name === 'accept-encoding' ? decodableCodings(value) : value]);
     }
     if (this.requestId !== undefined && !isUuid(this.requestId)) this.requestId = undefined;
     const options = this.#connection === undefined ? [] : connectionOptions(this.#connection);
@@ -237,6 +239,16 @@ const traitsOf = cacheByName((field): FieldTraits => {
     isForwarded: !isHopByHop(name) && !gatewayFields.has(name) && !clientIdentityFields.test(name),
     isAmbiguous: name.includes('_'),
   };
+});
+
+/**
+ * An `Accept-Encoding` without the codings that the gateway cannot decode (RFC 9110 section 12.5.3): it has to read the bank's answer.
+ * `*` would allow them.
+ */
+const decodableCodings = cacheByName((value): string => {
+  const members = value.split(',').map((member) => member.trim());
+  const known = members.filter((member) => isDecodable((member.split(';', 1)[0] ?? '').trim().toLowerCase()));
+  return known.length === 0 ? 'identity' : known.join(', ');
 });
 
 function sizeError(fields: number): GatewayError | undefined {

@@ -22,6 +22,7 @@ export function writeResponse(
   }
   for (const [field, value] of addedFields) raw.push(field, value);
   raw.push('X-Request-ID', requestId, 'Penstock-Environment', response.environment);
+  if (response.meaning?.outcome === 'in-doubt') raw.push('Penstock-Outcome', 'unknown');
   if (response.servedFrom === 'ledger') raw.push('Idempotent-Replayed', 'true');
   if (!hasCacheControl) raw.push('Cache-Control', 'no-store');
   if (response.stream) startStream(outgoing, response.status, raw, response.stream);

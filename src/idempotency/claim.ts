@@ -30,6 +30,8 @@ import type { ReportDuplicate } from './restore-write.ts';
 import type { StorageBudget } from './storage-budget.ts';
 
 export interface Claim {
+  /** Whether an earlier attempt was sent, and released after the bank's answer. */
+  readonly followsRelease: boolean;
   /** The environment that may have received the first byte; `undefined` while nothing can have been sent. */
   sendingTo(): string | undefined;
   /**
@@ -64,8 +66,12 @@ export interface Claim {
    * @returns whether the response is recorded; false if the other write has set nothing. A promise unless that is known at once
    */
   recordResponseAfter(after: Promise<boolean>, response: PisResponse): boolean | Promise<boolean>;
-  /** Nothing was sent, or the bank did nothing: a repeat is executed as a new request. */
-  release(): Promise<void>;
+  /**
+   * Nothing was sent, or the bank has not processed the request: a repeat is executed as a new request.
+   *
+   * @param wasSent whether the bank has answered; `false` by default
+   */
+  release(wasSent?: boolean): Promise<void>;
   /**
    * The bank may have executed the request: nothing is sent again until the outcome is known. Has no effect when called
    * again, or when the outcome is already known.
@@ -116,6 +122,7 @@ type Outcome = SerializedEntry | undefined;
 
 /** A class, because a factory would create two dozen functions for each payment. */
 export class ClaimedAttempt implements Claim {
+  readonly followsRelease: boolean;
   readonly #dependencies: ClaimDependencies;
   readonly #terms: ClaimTerms;
   readonly #entry: ClaimedEntry;
@@ -125,6 +132,8 @@ export class ClaimedAttempt implements Claim {
   #sending: SerializedEntry<SendingEntry> | undefined = undefined;
   #isIndexed = false;
   #mayBeMarked = false;
+  /** Whether the bank has answered this attempt, or an earlier one that was released. */
+  #wasSent: boolean;
   #wasMarkedInDoubt = false;
   #hasEnded = false;
   /** Describes another attempt that also reached the bank. If there is one, the stored entry is in doubt. */
@@ -136,6 +145,8 @@ export class ClaimedAttempt implements Claim {
     this.#dependencies = dependencies;
     this.#terms = terms;
     this.#entry = entry.entry;
+    this.followsRelease = entry.entry.followsRelease ?? false;
+    this.#wasSent = this.followsRelease;
     this.#name = attemptName(id, entry.entry.attempt);
     this.#raw = entry.raw;
     dependencies.ownWrites.set(id, entry, { sequence });
@@ -195,7 +206,8 @@ export class ClaimedAttempt implements Claim {
     );
   }
 
-  release(): Promise<void> {
+  release(wasSent = false): Promise<void> {
+    this.#wasSent ||= wasSent;
     if (this.#mayBeMarked) {
       const { releasedAttempts, storageBudget } = this.#dependencies;
       releasedAttempts.add(this.#name);
@@ -305,7 +317,7 @@ export class ClaimedAttempt implements Claim {
     const next = this.#withDuplicate(outcome);
     const isChanged = next
       ? store.replace(id, this.#raw, next, ttlOf(next, windowMs))
-      : store.release(id, this.#raw);
+      : store.release(id, this.#raw, this.#wasSent ? windowMs : undefined);
     if (isChanged === yes) {
       this.#onChanged(outcome, next);
       return done;

@@ -9,8 +9,8 @@
 import type { Config } from '../config/schema.ts';
 import { asGatewayError, errorTable, GatewayError, outcomeUnknown } from '../request/errors.ts';
 import { type Identities, identitiesOf } from '../request/identities.ts';
+import { isAccepted } from '../request/meaning.ts';
 import type { Client, PisRequest, PisResponse, WriteAheadMark } from '../request/messages.ts';
-import { namesPayment } from '../request/payment-id.ts';
 import type { RecordEvent } from '../request/request-events.ts';
 import type { Handler, Stage } from '../request/stage.ts';
 import type { ChangeWaiter } from '../state/change-waiter.ts';
@@ -172,6 +172,7 @@ function respond(
  */
 class Execution implements WriteAheadMark {
   readonly lateAnswerMs: number;
+  readonly followsRelease: boolean;
   readonly #dependencies: IdempotencyDependencies;
   readonly #claim: Claim;
   readonly #requestId: string;
@@ -184,6 +185,7 @@ class Execution implements WriteAheadMark {
 
   constructor(dependencies: IdempotencyDependencies, claim: Claim, request: PisRequest) {
     this.lateAnswerMs = dependencies.lateAnswerMs;
+    this.followsRelease = claim.followsRelease;
     this.#dependencies = dependencies;
     this.#claim = claim;
     this.#requestId = request.requestId;
@@ -233,7 +235,7 @@ class Execution implements WriteAheadMark {
   }
 
   recordWithOwner(response: PisResponse, isOwnerSet: Promise<boolean>): void {
-    if (storedBytesOf(response) > this.#dependencies.maxStoredBytes) return;
+    if (!isAccepted(response) || storedBytesOf(response) > this.#dependencies.maxStoredBytes) return;
     this.#recordedWithOwner = this.#claim.recordResponseAfter(isOwnerSet, response);
   }
 
@@ -255,14 +257,16 @@ class Execution implements WriteAheadMark {
 
   /** @returns `undefined` if the response is recorded already */
   #recordOutcome(response: PisResponse): Promise<void> | undefined {
-    const { status } = response;
-    if (status !== 429 && status !== 401) return this.#recordAsAnswered(response);
-    // A bank sends these before it processes the request, unless the response names a payment.
-    return namesPayment(response).then((isProcessed) => {
-      if (isProcessed) return this.#recordAsAnswered(response);
+    const { meaning } = response;
+    if (meaning?.outcome === 'released') {
       this.#recordEvent?.({ what: 'recorded', as: 'released' });
-      return this.#claim.release();
-    });
+      return this.#claim.release(true);
+    }
+    if (meaning?.outcome === 'in-doubt') {
+      this.#recordEvent?.({ what: 'recorded', as: 'in-doubt' });
+      return this.#claim.markInDoubt(meaning.why ?? '');
+    }
+    return this.#recordAsAnswered(response);
   }
 
   /** Records the response for repeats, unless it was recorded together with the owner of its payment. */

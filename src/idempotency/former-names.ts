@@ -38,7 +38,7 @@ function withFormerNames(present: LedgerStore, former: LedgerStore): LedgerStore
 
   const createPresent = async (id: string, entry: SerializedEntry, ttlMs?: number, fence?: Fence) =>
     (await present.create(id, entry, ttlMs, fence)) ||
-    (await present.replaceReleased(id, entry, ttlMs, fence));
+    (await present.replaceReleased(id, entry, ttlMs, fence, fence && 'unsent'));
 
   /** Stores an attempt again that may have been sent, unless the former name belongs to another one. */
   async function restore(id: string, own: SerializedEntry, ttlMs?: number): Promise<boolean> {
@@ -73,11 +73,11 @@ function withFormerNames(present: LedgerStore, former: LedgerStore): LedgerStore
       return claimBoth(id, entry, claimFormer, () => createPresent(id, entry, ttlMs, fence));
     },
 
-    async replaceReleased(id, entry, ttlMs, fence) {
+    async replaceReleased(id, entry, ttlMs, fence, marker) {
       if (!fence) return restore(id, entry, ttlMs);
       const replaceOrCreate = async (store: LedgerStore, presentFence?: Fence) =>
-        (await store.replaceReleased(id, entry, ttlMs, presentFence)) ||
-        store.create(id, entry, ttlMs, presentFence); // the marker expires soon
+        (await store.replaceReleased(id, entry, ttlMs, presentFence, marker)) ||
+        (marker !== 'sent' && store.create(id, entry, ttlMs, presentFence)); // the other marker expires soon
       return claimBoth(
         id,
         entry,
@@ -115,11 +115,11 @@ function withFormerNames(present: LedgerStore, former: LedgerStore): LedgerStore
       return isFormer && isPresent;
     },
 
-    async release(id, raw) {
-      if (!(await present.release(id, raw))) {
-        return (await present.read(id)) ? false : former.release(id, raw);
+    async release(id, raw, sentForMs) {
+      if (!(await present.release(id, raw, sentForMs))) {
+        return (await present.read(id)) ? false : former.release(id, raw, sentForMs);
       }
-      await follow(id, raw, (text) => former.release(id, text));
+      await follow(id, raw, (text) => former.release(id, text, sentForMs));
       return true;
     },
   };

@@ -1,7 +1,6 @@
 /** What the ledger knows of an initiation, for the TPP that has sent it. Reads only: repeats and recovery change the entry. */
 
-import { paymentIdOf } from '../request/payment-id.ts';
-import { isInDoubt, type LedgerEntry, storedResponse } from './ledger-entry.ts';
+import { isInDoubt, type LedgerEntry } from './ledger-entry.ts';
 import type { LedgerStore } from './ledger-store.ts';
 import type { InstanceLeases } from './recovery.ts';
 import { ledgerIdOf } from './request-identity.ts';
@@ -58,10 +57,8 @@ async function outcomeOf(entry: LedgerEntry, isAlive: InstanceLeases['isAlive'])
   switch (entry.step) {
     case 'sending':
       return { ...sent, state: (await isAlive(entry.holder)) ? 'in-progress' : 'in-doubt' };
-    case 'answered': {
-      const paymentId = await paymentIdOf(storedResponse(entry));
-      return { ...sent, state: 'answered', status: entry.status, paymentId };
-    }
+    case 'answered':
+      return { ...sent, state: 'answered', status: entry.status, paymentId: entry.paymentId };
     case 'happened':
       return { ...sent, state: 'executed', paymentId: entry.paymentId };
   }

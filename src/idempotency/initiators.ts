@@ -9,11 +9,10 @@
 import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { stateUnavailable } from '../request/errors.ts';
-import { namesPayment, paymentIdOf } from '../request/payment-id.ts';
 import type { ChangeWaiter } from '../state/change-waiter.ts';
 import { whenKnown } from '../state/known-results.ts';
 import type { KeyValues } from '../state/ports.ts';
-import { isInDoubt, type SentEntry, storedResponse } from './ledger-entry.ts';
+import { isInDoubt, type SentEntry } from './ledger-entry.ts';
 import type { LedgerStore } from './ledger-store.ts';
 import { ledgerIdOf } from './request-identity.ts';
 
@@ -154,9 +153,8 @@ export function createInitiators(
     if (entry.step === 'claimed' || entry.environment !== environment) return false;
     if (entry.step === 'sending') return 'running';
     if (isInDoubt(entry)) return true;
-    const response = entry.step === 'answered' ? storedResponse(entry) : undefined;
-    if (response && response.status >= 300 && !(await namesPayment(response))) return false;
-    const otherId = response ? await paymentIdOf(response) : entry.paymentId;
+    const otherId = entry.paymentId;
+    if (entry.step === 'answered' && otherId === undefined) return false; // the bank has refused it
     return otherId === undefined || paymentId === undefined || otherId === paymentId;
   }
 }

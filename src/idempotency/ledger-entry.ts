@@ -20,7 +20,7 @@ const commonFields = {
   /** The TPP's own `X-Request-ID`, shown to operators. */
   requestId: z.string(),
   operation: z.string(),
-  /** The gateway's own path, segment included, and the payment id if the path contains one. */
+  /** The gateway's own path, segment included, and the payment id if the path or the answer to an initiation contains one. */
   path: z.string(),
   paymentId: z.string().optional(),
   paymentService: z.string(),
@@ -28,6 +28,8 @@ const commonFields = {
   tenant: z.string(),
   /** When the request was claimed: milliseconds since 1970. */
   since: z.number(),
+  /** Whether an earlier attempt was sent, and released after the bank's answer. */
+  followsRelease: z.boolean().optional(),
 };
 const sentFields = {
   ...commonFields,
@@ -75,7 +77,7 @@ export type InDoubtEntry = Extract<LedgerEntry, { step: 'in-doubt' | 'answered' 
 export function claimedEntry(
   request: PisRequest,
   { fingerprint, fingerprint2 }: Fingerprints,
-  { attempt, holder }: Pick<ClaimedEntry, 'attempt' | 'holder'>,
+  { attempt, holder, followsRelease }: Pick<ClaimedEntry, 'attempt' | 'holder' | 'followsRelease'>,
 ): ClaimedEntry {
   const { operation, requestId } = request;
   const { name, path, paymentService, paymentId } = operation;
@@ -93,6 +95,7 @@ export function claimedEntry(
     paymentService,
     ...(paymentId !== undefined && { paymentId }),
     tenant: currentTenantId(request),
+    ...(followsRelease && { followsRelease }),
   };
 }
 
@@ -109,18 +112,19 @@ export function sendingEntry(
   };
 }
 
-/** Stores the bank's response. A 5xx leaves the outcome in doubt: a proxy in front of the bank may have sent it. */
+/** Stores the bank's response and, of an initiation, its payment. A 5xx leaves the outcome in doubt: a proxy in front of the bank may have sent it. */
 export function answeredEntry(
   sending: SerializedEntry<SendingEntry>,
   bankResponse: PisResponse,
 ): SerializedEntry<AnsweredEntry> {
-  const { status, headers, body, publicUrl } = bankResponse;
+  const { status, headers, body, publicUrl, meaning } = bankResponse;
   const added = {
     status,
     headers,
     body: body.toString('base64'),
     ...(publicUrl !== undefined && { publicUrl }),
-    ...(status >= 500 && { why: `the bank answered ${status}` }),
+    ...(meaning?.paymentId !== undefined && { paymentId: meaning.paymentId }),
+    ...(meaning?.why !== undefined && { why: meaning.why }),
   };
   return {
     entry: { ...sending.entry, step: 'answered', ...added },
@@ -141,8 +145,9 @@ export function storedResponse(entry: AnsweredEntry, environment: string = entry
 
 /** The entry without the bank's response, if that is too long to be remembered. */
 export function withoutResponse(entry: AnsweredEntry): LedgerEntry {
-  const { status, why } = entry;
-  if (why === undefined && status < 400) return entryShape.parse({ ...entry, step: 'happened' });
+  const { status, why, operation, paymentId } = entry;
+  const isExecuted = operation === 'initiatePayment' ? paymentId !== undefined : status < 400;
+  if (why === undefined && isExecuted) return entryShape.parse({ ...entry, step: 'happened' });
   const reason = why ?? `the bank answered ${status}, and its response is lost`;
   return entryShape.parse({ ...entry, step: 'in-doubt', why: reason });
 }

@@ -20,8 +20,19 @@ export interface LedgerStore {
   read(id: string): Promise<StoredEntry | undefined>;
   /** @returns false if there already is an entry */
   create(id: string, entry: SerializedEntry, ttlMs?: number, fence?: Fence): Promise<boolean>;
-  /** Replaces the marker of a released entry. @returns false if there is none */
-  replaceReleased(id: string, entry: SerializedEntry, ttlMs?: number, fence?: Fence): Promise<boolean>;
+  /**
+   * Replaces the marker of a released entry.
+   *
+   * @param marker of an entry that was sent, or not; by default any
+   * @returns false if there is none
+   */
+  replaceReleased(
+    id: string,
+    entry: SerializedEntry,
+    ttlMs?: number,
+    fence?: Fence,
+    marker?: 'sent' | 'unsent',
+  ): Promise<boolean>;
   /** @returns false if the stored text is not `raw`, or the write of `after` was not set */
   replace(
     id: string,
@@ -32,13 +43,20 @@ export interface LedgerStore {
   ): Promise<boolean>;
   /** As `replace`, for a change that a failover must not lose. @throws UnconfirmedError */
   replaceConfirmed(id: string, raw: string, next: SerializedEntry, fence?: Fence): Promise<boolean>;
-  /** Deletes the entry: the next request can claim the id. @returns false if the stored text is not `raw` */
-  release(id: string, raw: string): Promise<boolean>;
+  /**
+   * Deletes the entry: the next request can claim the id.
+   *
+   * @param sentForMs for how long a marker says that the entry was sent, in milliseconds; by default none does
+   * @returns false if the stored text is not `raw`
+   */
+  release(id: string, raw: string, sentForMs?: number): Promise<boolean>;
 }
 
 /** Replaces a released entry, and expires at once. */
 const releasedMarker = '';
 const releasedMarkerMs = 1;
+/** Replaces an entry that was released although it was sent. */
+const sentMarker = 'sent';
 
 /** @param partitions `State.partitions`: in a cluster, they spread the entries over its nodes */
 export function createLedgerStore(keyValues: KeyValues, partitions: readonly string[] = ['']): LedgerStore {
@@ -46,16 +64,25 @@ export function createLedgerStore(keyValues: KeyValues, partitions: readonly str
   return {
     async read(id) {
       const raw = await keyValues.read(entryKey(id));
-      return raw === undefined || raw === releasedMarker ? undefined : { raw, entry: parseEntry(raw) };
+      return raw === undefined || raw === releasedMarker || raw === sentMarker
+        ? undefined
+        : { raw, entry: parseEntry(raw) };
     },
     create: (id, { raw }, ttlMs, fence) => keyValues.writeIfAbsent(entryKey(id), raw, ttlMs, fence),
-    replaceReleased: (id, { raw }, ttlMs, fence) =>
-      keyValues.replace(entryKey(id), releasedMarker, raw, ttlMs, { fence }),
+    async replaceReleased(id, { raw }, ttlMs, fence, marker) {
+      const replace = (text: string) => keyValues.replace(entryKey(id), text, raw, ttlMs, { fence });
+      return (
+        (marker !== 'sent' && (await replace(releasedMarker))) || (marker !== 'unsent' && replace(sentMarker))
+      );
+    },
     replace: (id, raw, next, ttlMs, conditions) =>
       keyValues.replace(entryKey(id), raw, next.raw, ttlMs, conditions),
     replaceConfirmed: (id, raw, next, fence) =>
       keyValues.replace(entryKey(id), raw, next.raw, undefined, { fence, confirmedBy: 'replicas' }),
-    release: (id, raw) => keyValues.replace(entryKey(id), raw, releasedMarker, releasedMarkerMs),
+    release: (id, raw, sentForMs) =>
+      sentForMs === undefined
+        ? keyValues.replace(entryKey(id), raw, releasedMarker, releasedMarkerMs)
+        : keyValues.replace(entryKey(id), raw, sentMarker, sentForMs),
   };
 }
 

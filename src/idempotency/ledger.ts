@@ -199,9 +199,7 @@ export function createLedger(services: LedgerServices, { lateAnswer, window }: L
     const attempt: Attempt = {
       identity,
       request,
-      own: serialized(
-        claimedEntry(request, identity, { attempt: randomUUID(), holder: instanceLeases.ownId }),
-      ),
+      own: ownEntry(identity, request, false),
       ttlMs: leftMs + claimMarginMs,
       lateAnswerMs: leftMs + lateAnswer,
     };
@@ -221,6 +219,18 @@ export function createLedger(services: LedgerServices, { lateAnswer, window }: L
       },
     );
   }
+
+  const ownEntry = (identity: RequestIdentity, request: PisRequest, followsRelease: boolean) => {
+    const holder = instanceLeases.ownId;
+    return serialized(claimedEntry(request, identity, { attempt: randomUUID(), holder, followsRelease }));
+  };
+
+  /** The attempt after one that was sent and released. Stored for the whole window, so that this is not forgotten. */
+  const followUp = (attempt: Attempt): Attempt => ({
+    ...attempt,
+    own: ownEntry(attempt.identity, attempt.request, true),
+    ttlMs: window,
+  });
 
   function claimed({ identity, request, own, lateAnswerMs }: Attempt, { sequence }: Fence): ClaimResult {
     const terms = { id: identity.id, entry: own, tenantName: request.client.tenant, sequence };
@@ -245,16 +255,23 @@ export function createLedger(services: LedgerServices, { lateAnswer, window }: L
     const stored = await store.read(id);
     if (!stored) {
       // The entry was released just now. A Redis replica with a slow clock may show the marker longer than its TTL.
-      const replaceReleased = (fence: Fence) => store.replaceReleased(id, own, ttlMs, fence);
-      return (await tryClaim(attempt, replaceReleased)) ?? claim(identity, request);
+      const later = followUp(attempt);
+      const replaceSent = (fence: Fence) => store.replaceReleased(id, later.own, later.ttlMs, fence, 'sent');
+      const replaceUnsent = (fence: Fence) => store.replaceReleased(id, own, ttlMs, fence, 'unsent');
+      return (
+        (await tryClaim(later, replaceSent)) ??
+        (await tryClaim(attempt, replaceUnsent)) ??
+        claim(identity, request)
+      );
     }
     const { raw, entry } = stored;
     if (!entry) return { kind: 'in-doubt' };
     if (entry.step !== 'claimed' && entry.step !== 'sending') return finishedResult(entry, identity);
     if (await instanceLeases.isAlive(entry.holder)) return running;
     if (entry.step === 'claimed') {
-      const takeOver = (fence: Fence) => store.replace(id, raw, own, ttlMs, { fence });
-      return (await tryClaim(attempt, takeOver)) ?? claim(identity, request);
+      const next = entry.followsRelease ? followUp(attempt) : attempt;
+      const takeOver = (fence: Fence) => store.replace(id, raw, next.own, next.ttlMs, { fence });
+      return (await tryClaim(next, takeOver)) ?? claim(identity, request);
     }
     await inDoubt.markOrphaned(id, raw, entry);
     return claim(identity, request);
@@ -295,7 +312,8 @@ export function createLedger(services: LedgerServices, { lateAnswer, window }: L
     }
     const expiresAtMs = performance.now() + ttlMs;
     void pendingWrites.addAndFlush(`claim ${own.entry.attempt}`, async () => {
-      if (performance.now() < expiresAtMs) await store.release(identity.id, own.raw);
+      const sentForMs = own.entry.followsRelease ? window : undefined;
+      if (performance.now() < expiresAtMs) await store.release(identity.id, own.raw, sentForMs);
     });
   }
 

@@ -3,11 +3,9 @@
  * bank. The gateway sends no reads of its own for this.
  */
 
-import { headerValue } from '../pis/headers.ts';
-import { transactionStatusIn } from '../pis/transaction-status.ts';
-import { decodeIfKnown } from '../request/content-coding.ts';
 import { identitiesOf } from '../request/identities.ts';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
+import { contentOf, transactionStatusIn } from '../request/read-content.ts';
 import type { Handler } from '../request/stage.ts';
 import type { InDoubtCancellation, InDoubtWrites } from './recovery.ts';
 import type { Resolve } from './resolve.ts';
@@ -51,8 +49,5 @@ export function createResolveCancelled(
   }
 }
 
-async function showsCancelled(response: PisResponse): Promise<boolean> {
-  if (response.status !== 200) return false;
-  const body = await decodeIfKnown(response);
-  return transactionStatusIn(body, headerValue(response.headers, 'content-type')) === 'CANC';
-}
+const showsCancelled = async (response: PisResponse): Promise<boolean> =>
+  response.status === 200 && transactionStatusIn(await contentOf(response)) === 'CANC';

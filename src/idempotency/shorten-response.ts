@@ -5,8 +5,8 @@
 
 import { lowerCase } from '../pis/headers.ts';
 import { isJson } from '../pis/media-type.ts';
-import { decodeIfKnown } from '../request/content-coding.ts';
 import type { PisResponse } from '../request/messages.ts';
+import { jsonOf } from '../request/read-content.ts';
 
 /** Bytes of the headers and of the body. */
 export const storedBytesOf = ({ headers, body }: PisResponse): number =>
@@ -31,7 +31,7 @@ export async function shortenResponse(response: PisResponse): Promise<PisRespons
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** @throws any error if the body is not JSON, cannot be decoded, or is nested too deeply */
+/** @throws RangeError if the body is nested too deeply */
 async function readBody(response: PisResponse): Promise<{ members: Members; messages: readonly unknown[] }> {
   const members = await membersOf(response);
   return { members: shortestMembers(members), messages: leadingMessages(members) };
@@ -39,8 +39,8 @@ async function readBody(response: PisResponse): Promise<{ members: Members; mess
 
 /** The members of a JSON object; none of any other body. */
 async function membersOf(response: PisResponse): Promise<Members> {
-  const body = await decodeIfKnown(response);
-  const parsed: unknown = JSON.parse(body.toString());
+  // Not the parsed JSON of the bank: the links in the body may have been rewritten.
+  const parsed = await jsonOf({ ...response, json: undefined });
   return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed) ? { ...parsed } : {};
 }
 

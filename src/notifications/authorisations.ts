@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { isId, type Operation, segmentToId } from '../pis/operations.ts';
 import { endsAuthorisation } from '../pis/transaction-status.ts';
 import type { PisResponse } from '../request/messages.ts';
-import { jsonOf } from './json-body.ts';
+import { jsonOf } from '../request/read-content.ts';
 
 /** What a subscription stores of an authorisation until its end is reported. Times are milliseconds since 1970. */
 export const authorisationShape = z

@@ -5,8 +5,8 @@
 
 import { type HeaderFields, headerValue } from '../pis/headers.ts';
 import { currentTenantId, identitiesOf } from '../request/identities.ts';
+import { isAccepted } from '../request/meaning.ts';
 import type { PisResponse, RoutedRequest } from '../request/messages.ts';
-import { paymentIdOf } from '../request/payment-id.ts';
 import type { Handler, Stage } from '../request/stage.ts';
 import type { PaymentOfTenant } from '../request/statuses.ts';
 import type { BankNotificationTokens } from './bank-notification-tokens.ts';
@@ -68,7 +68,7 @@ function askForNotifications(
   ];
   request.headers = [...request.headers, ...added];
   return next(request).then((response) => {
-    if (response.status < 300 && response.servedFrom === 'bank' && !isDeclined(response))
+    if (isAccepted(response) && response.servedFrom === 'bank' && !isDeclined(response))
       void recordPayment(dependencies, request, response, token.id); // the TPP does not wait for it
     return response;
   });
@@ -86,6 +86,6 @@ async function recordPayment(
   const { operation, environment } = request;
   const tenantId = currentTenantId(request);
   const environmentId = identitiesOf(request).environmentIdOf(environment.name);
-  const paymentId = operation.paymentId ?? (await paymentIdOf(response));
+  const paymentId = operation.paymentId ?? response.meaning?.paymentId;
   if (paymentId !== undefined) record(id, { tenantId, paymentKey: paymentKeyOf(environmentId, paymentId) });
 }

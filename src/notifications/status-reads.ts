@@ -1,9 +1,9 @@
 /** The reads of the gateway itself: polls, through the pipeline of the configuration in effect. */
 
 import { retryAfterMs } from '../pis/retry-after.ts';
-import { decodeIfKnown } from '../request/content-coding.ts';
 import { asGatewayError, type ErrorCode } from '../request/errors.ts';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
+import { contentOf } from '../request/read-content.ts';
 import type { RequestEvent } from '../request/request-events.ts';
 import type { Handler } from '../request/stage.ts';
 import type { ShownStatus, Statuses } from '../request/statuses.ts';
@@ -107,8 +107,8 @@ async function statusIn(
 }
 
 async function jsonIn(_: PollPipeline, __: PisRequest, response: PisResponse): Promise<JsonResult> {
-  const body = await decodeIfKnown(response);
-  return { kind: 'json', json: JSON.parse(body.toString()) };
+  const content = await contentOf(response);
+  return content.kind === 'json' ? { kind: 'json', json: content.json } : { kind: 'failed' };
 }
 
 /** The gateway refuses the read because of the caller or its payment. */

@@ -8,8 +8,9 @@ import { type HeaderFields, headerValues } from '../pis/headers.ts';
 import { finalityOf } from '../pis/transaction-status.ts';
 import { asGatewayError } from '../request/errors.ts';
 import { currentTenantId, identitiesOf } from '../request/identities.ts';
+import { isAccepted } from '../request/meaning.ts';
 import type { PisResponse, RoutedRequest } from '../request/messages.ts';
-import { paymentIdOf } from '../request/payment-id.ts';
+import { contentOf, transactionStatusIn } from '../request/read-content.ts';
 import type { Handler, Stage } from '../request/stage.ts';
 import { type Log, safeStack } from '../telemetry/log.ts';
 import {
@@ -18,7 +19,6 @@ import {
   startedAuthorisationIn,
   withStarted,
 } from './authorisations.ts';
-import { jsonOf } from './json-body.ts';
 import {
   includesSca,
   type NotificationContent,
@@ -69,7 +69,7 @@ export function subscribe(dependencies: SubscribeDependencies): Stage<RoutedRequ
     request.headers = withoutPreferences(request.headers);
     const { headers } = request; // the request has no body and no headers of its own after the response
     return next(request).then((response) => {
-      if (response.status >= 300) return response;
+      if (!isAccepted(response)) return response;
       const wanted = url && isAllowedUrl(url, allowed) ? { url: url.href, content, headers } : undefined;
       if (!wanted) logReason(dependencies, request, urlReason);
       return wanted
@@ -87,9 +87,7 @@ function observe(
 ): Promise<PisResponse> {
   if (request.operation.paymentId === undefined) return next(request);
   return next(request).then((response) =>
-    response.status >= 300
-      ? response
-      : addAuthorisation(dependencies, request, response).then(() => response),
+    isAccepted(response) ? addAuthorisation(dependencies, request, response).then(() => response) : response,
   );
 }
 
@@ -124,7 +122,7 @@ async function subscribeTo(
 ): Promise<NotificationContent | undefined> {
   const { store, pollHeadersOf, mayStoreCredentials, canPoll, firstReadMs, keepForMs } = dependencies;
   const { operation, client } = request;
-  const paymentId = operation.paymentId ?? (await paymentIdOf(response));
+  const paymentId = operation.paymentId ?? response.meaning?.paymentId;
   const headers = pollHeadersOf(requestHeaders);
   const hasCredentials = headerValues(headers, 'authorization').length > 0;
   const refuse = (why: string) => logReason(dependencies, request, why);
@@ -284,9 +282,7 @@ async function firstStatus(
   response: PisResponse,
 ): Promise<Pick<Subscription, 'status'>> {
   if (!createsPayment) return {};
-  const json = await jsonOf(response);
-  if (typeof json !== 'object' || json === null) return {};
-  const code: unknown = Object.getOwnPropertyDescriptor(json, 'transactionStatus')?.value;
-  if (typeof code !== 'string') return {};
+  const code = transactionStatusIn(await contentOf(response));
+  if (code === undefined) return {};
   return { status: { hash: '', code, finality: finalityOf(paymentService, code), since: Date.now() } };
 }

@@ -6,10 +6,7 @@ export function isJson(contentType: string | undefined): boolean {
   return type === 'application/json' || type.endsWith('+json');
 }
 
-/** application/xml, text/xml, or a type based on them (RFC 7303 sections 9.1, 9.2 and 4.2). */
-export function isXml(contentType: string | undefined): boolean {
-  const type = essenceOf(contentType);
-  return type === 'application/xml' || type === 'text/xml' || type.endsWith('+xml');
-}
+/** A web page. */
+export const isHtml = (contentType: string | undefined): boolean => essenceOf(contentType) === 'text/html';
 
 const essenceOf = (contentType = '') => (contentType.split(';', 1)[0] ?? '').trim().toLowerCase();

@@ -1,6 +1,4 @@
-/** The transaction status of a payment: how to find it in a response body, and whether it can still change. */
-
-import { isJson, isXml } from './media-type.ts';
+/** The statuses of payments and authorisations, and whether they can still change. */
 
 /** The codes of ISO 20022 that both 1.3.6 and 1.3.11 define (OpenAPI, `transactionStatus`). */
 export const transactionStatuses = [
@@ -44,44 +42,6 @@ const finalCodes: ReadonlyMap<string, readonly string[]> = new Map<string, reado
   ['bulk-payments', ['RJCT', 'CANC', 'ACCC']],
 ]);
 
-/**
- * The status in the body of a response: `transactionStatus` of JSON, whether or not it is a code of ISO 20022, or `GrpSts` of
- * pain.002.
- *
- * @returns `undefined` in any doubt: another format, a body that is compressed or broken, several codes
- */
-export function transactionStatusIn(body: Buffer, contentType: string | undefined): string | undefined {
-  if (isXml(contentType)) return inXml(body);
-  return isJson(contentType) ? inJson(body, 'transactionStatus') : undefined;
-}
-
-/** The `scaStatus` in the body of a response in JSON. */
-export function scaStatusIn(body: Buffer, contentType: string | undefined): string | undefined {
-  return isJson(contentType) ? inJson(body, 'scaStatus') : undefined;
-}
-
 /** The values of `scaStatus` after which an authorisation does not change any more (OpenAPI 1.3.6 and 1.3.11). */
 export const endsAuthorisation = (scaStatus: string): boolean =>
   scaStatus === 'finalised' || scaStatus === 'failed' || scaStatus === 'exempted';
-
-function inJson(body: Buffer, name: string): string | undefined {
-  try {
-    const parsed: unknown = JSON.parse(body.toString());
-    if (typeof parsed !== 'object' || parsed === null) return undefined;
-    const value: unknown = Object.getOwnPropertyDescriptor(parsed, name)?.value;
-    return typeof value === 'string' ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-const groupStatus = /<(?:[\w.-]+:)?GrpSts(?:\s[^<>]*)?>\s*([A-Z0-9]{1,4})\s*<\//g;
-
-/** Scans the bytes instead of parsing them. Comments, CDATA and DTDs could hide a code from the scan, so they end it. */
-function inXml(body: Buffer): string | undefined {
-  const text = body.toString('latin1');
-  if (text.includes('<!')) return undefined;
-  const codes = new Set(Array.from(text.matchAll(groupStatus), ([, code]) => code));
-  const [code] = codes;
-  return codes.size === 1 ? code : undefined;
-}

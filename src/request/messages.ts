@@ -44,6 +44,8 @@ export interface WriteAheadMark {
   recordWithOwner(response: PisResponse, isOwnerSet: Promise<boolean>): void;
   /** How long after the deadline a response is recorded, although the TPP already has an error. Milliseconds. */
   readonly lateAnswerMs: number;
+  /** Whether the bank has answered an earlier attempt with this X-Request-ID that it had not processed the request. */
+  readonly followsRelease: boolean;
 }
 
 /** A permit to call the bank, requested before its request is ready to be sent. */
@@ -146,6 +148,20 @@ export interface RoutedRequest extends PisRequest {
   readonly environment: Environment;
 }
 
+/** What the bank's answer to a write means: see `meaningOf`. */
+export interface Meaning {
+  /**
+   * `accepted`: the bank has executed the write. `refused`: it has not, and its answer is final. `released`: it has not processed the
+   * write, which may be sent again. `in-doubt`: the answer leaves open what the bank has done. `failed`: likewise, for a 5xx, which
+   * repeats get as well.
+   */
+  readonly outcome: 'accepted' | 'refused' | 'released' | 'in-doubt' | 'failed';
+  /** The payment that an initiation has created; `undefined` if the answer names none, and for other operations. */
+  readonly paymentId: string | undefined;
+  /** For operators: why the outcome is in doubt or failed. Quotes nothing of the body. */
+  readonly why: string | undefined;
+}
+
 export interface PisResponse {
   readonly status: number;
   /** End-to-end fields, with repetitions and without framing. */
@@ -153,6 +169,8 @@ export interface PisResponse {
   readonly body: Buffer;
   /** The body without its content coding, and before its links were rewritten; `undefined` if it was not parsed. */
   readonly json?: unknown;
+  /** What the bank's answer to a write means. `undefined` for reads, and for responses of the ledger. */
+  readonly meaning?: Meaning | undefined;
   readonly servedFrom: 'bank' | 'cache' | 'stale-cache' | 'shared' | 'ledger';
   /** Name of the environment that the request was sent to. */
   readonly environment: string;

@@ -54,6 +54,8 @@ export type RequestEvent =
   | { readonly what: 'client-disconnected'; readonly waitedMs: number }
   | CallEvent
   | { readonly what: 'retry'; readonly why: ErrorCode }
+  /** The gateway cannot read the bank's response, which should show a status or a payment: a short reason. */
+  | { readonly what: 'unreadable'; readonly why: string }
   /** What a repetition of the request gets: the response, a new attempt, or DUPLICATE_IN_DOUBT. */
   | { readonly what: 'recorded'; readonly as: 'answered' | 'released' | 'in-doubt' }
   /** The bank created this payment: a hash of its id, with which the search finds the request. */

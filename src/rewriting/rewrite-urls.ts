@@ -21,6 +21,7 @@ export function rewriteUrls(publicUrl: string, segment: string): Stage<RoutedReq
   const urlMapperFor = createUrlMapper(publicUrl, segment);
   return (request, next) =>
     next(request).then((response) => {
+      if (response.meaning?.outcome === 'in-doubt') return response; // the TPP gets the bank's bytes
       const rewritten = withPublicUrls(response, urlMapperFor(request));
       return rewritten instanceof Promise
         ? rewritten.then((decoded) => withPublicUrlIfChanged(publicUrl, decoded, response))

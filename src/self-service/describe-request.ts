@@ -34,14 +34,27 @@ export function describeRequest(
 
 const sources = ['bank', 'cache', 'stale-cache', 'shared', 'ledger'] as const;
 
-function explain({ operation, status, error, why = '', steps }: StoredRequest): string | null {
+function explain({ operation, status, error, why = '', servedFrom, steps }: StoredRequest): string | null {
   const lane = operations.find(({ name }) => name === operation)?.lane;
   const late = steps.find(({ what }) => what === 'late-answer');
   if (late)
     return `${why} The bank answered later, with ${late.status}: repeat the request with the same X-Request-ID to get its response.`;
   if (error !== undefined)
     return lane && isErrorCode(error) ? withAdvice(new GatewayError(error, why), lane).message : why;
-  if (status < 400) return null;
+  const unreadable = steps.find(({ what }) => what === 'unreadable');
+  const unread = unreadable && `The gateway cannot read the bank's response: ${unreadable.why}.`;
+  if (servedFrom === 'bank' && lane === 'write' && steps.some(({ as }) => as === 'in-doubt') && status < 500)
+    return withAdvice(
+      new GatewayError(
+        'OUTCOME_UNKNOWN',
+        [
+          `The bank answered ${status}, which leaves open what it has done.`,
+          ...(unread ? [unread] : []),
+        ].join(' '),
+      ),
+      lane,
+    ).message;
+  if (status < 400) return unread ?? null;
   const text = `The bank answered ${status}; the reason is in its response.`;
   if (lane !== 'write' || status < 500) return text;
   return withAdvice(new GatewayError('OUTCOME_UNKNOWN', text), lane).message; // a proxy in front of the bank may have sent it

@@ -25,7 +25,12 @@ const request = z.object({
   paymentId: z.string().nullable().describe('The payment that an initiation has created, if it is known.'),
   status: z.int().describe('The status of the response.'),
   error: z.string().nullable().describe('The code of an error that the gateway generated: docs/errors.md.'),
-  explanation: z.string().nullable().describe('Why it failed and what to do; null for a success.'),
+  explanation: z
+    .string()
+    .nullable()
+    .describe(
+      'Why it failed, or why its outcome or its status is unknown, and what to do; null for a success.',
+    ),
   help: z
     .url()
     .nullable()

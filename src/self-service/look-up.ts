@@ -96,7 +96,7 @@ const sameResponse = 'A repeat with the same X-Request-ID gets the same response
 
 const rules = 'https://github.com/penstock-gateway/penstock/blob/main/docs/callers/submit-payments.md';
 
-function adviceFor({ state, status = 0, paymentId }: InitiationOutcome): string {
+function adviceFor({ state, paymentId }: InitiationOutcome): string {
   switch (state) {
     case 'in-progress':
       return 'The initiation is in progress: repeat it with the same X-Request-ID to get its response.';
@@ -105,9 +105,7 @@ function adviceFor({ state, status = 0, paymentId }: InitiationOutcome): string 
     case 'answered':
       if (paymentId !== undefined)
         return `The bank has answered with this payment: read its status. ${sameResponse}`;
-      return status < 400
-        ? `The bank has accepted the payment. ${sameResponse}`
-        : `The bank has refused the payment: a corrected one gets a new X-Request-ID. ${sameResponse}`;
+      return `The bank has refused the payment: a corrected one gets a new X-Request-ID. ${sameResponse}`;
     case 'in-doubt':
       return (
         'It is unknown whether the bank has made the payment. Do not initiate it again with another X-Request-ID: that could pay twice. ' +

@@ -15,6 +15,7 @@ import type { Handler, Stage } from '../request/stage.ts';
 import type { StatusEvents, Statuses } from '../request/statuses.ts';
 import { createChangeWaiter } from '../state/change-waiter.ts';
 import type { KeyValues, State } from '../state/ports.ts';
+import type { Log } from '../telemetry/log.ts';
 import {
   type CacheLimits,
   type CacheMode,
@@ -40,6 +41,7 @@ import {
 import { type CachedPayment, type CachedResponse, isFresh, toPisResponse } from './cached-payment.ts';
 import { createFetchStatus, type FetchStatus, type StatusFetch } from './fetch-status.ts';
 import { createObservePayment } from './observe-payment.ts';
+import { createReportUnreadable, type ReportUnreadable } from './report-unreadable.ts';
 import { createSingleFlight, type SingleFlight } from './single-flight.ts';
 import { createStatusEvents } from './status-events.ts';
 import { createStatuses } from './statuses.ts';
@@ -77,12 +79,14 @@ export interface StatusCacheServices {
   readonly singleFlight: SingleFlight;
   readonly invalidation: Invalidation;
   readonly events: StatusEvents;
+  readonly reportUnreadable: ReportUnreadable;
   readonly now: Clock;
 }
 
 export function createStatusCacheServices(
   { keyValues, pubsub }: Pick<State, 'keyValues' | 'pubsub'>,
   now: Clock = createMonotonicClock(),
+  log: Log = () => {},
 ): StatusCacheServices {
   const cacheKeys = createCacheKeys({ keyValues, pubsub });
   const changes = createChangeWaiter(pubsub, 'status');
@@ -91,7 +95,15 @@ export function createStatusCacheServices(
     invalidateAll: cacheKeys.rotateSecret,
   });
   const singleFlight = createSingleFlight(keyValues, changes);
-  return { keyValues, cacheKeys, singleFlight, invalidation, events: createStatusEvents(pubsub), now };
+  return {
+    keyValues,
+    cacheKeys,
+    singleFlight,
+    invalidation,
+    events: createStatusEvents(pubsub),
+    reportUnreadable: createReportUnreadable(log),
+    now,
+  };
 }
 
 /**
@@ -106,7 +118,7 @@ export type Purge = (selection: {
 
 export function createStatusCache(
   { statusCache: settings, environments, idempotency }: Config,
-  { keyValues, cacheKeys, singleFlight, invalidation, events, now }: StatusCacheServices,
+  { keyValues, cacheKeys, singleFlight, invalidation, events, reportUnreadable, now }: StatusCacheServices,
   identities: { current(): Identities | undefined } = { current: () => namesAsIdentities },
   prefetchPermit: PrefetchStatusPermit = () => {},
 ): StatusCache & { readonly purge: Purge } {
@@ -114,7 +126,8 @@ export function createStatusCache(
   const storedForMs = Math.max(finalTtl, settledTtl, pendingTtlMax, staleTtl);
   const store = createCacheStore(keyValues, storedForMs, invalidation);
   const { tagOf } = cacheKeys;
-  const fetchStatus = createFetchStatus({ store, invalidation, tagOf, events, settings, now });
+  const observing = { store, invalidation, events, reportUnreadable, now };
+  const fetchStatus = createFetchStatus({ ...observing, tagOf, settings });
 
   return {
     enabled: settings.enabled,
@@ -134,7 +147,7 @@ export function createStatusCache(
     },
     invalidation,
     events,
-    observePayment: createObservePayment({ store, invalidation, events, now }),
+    observePayment: createObservePayment(observing),
     ifStateFails: idempotency.ifStateFails,
     async purge({ environment, payment }) {
       const { environmentIdOf } = identities.current() ?? namesAsIdentities;

@@ -5,10 +5,11 @@
 
 import { initialAgeMs } from '../pis/delta-seconds.ts';
 import { headerValue, withoutFields } from '../pis/headers.ts';
-import { finalityOf, transactionStatusIn } from '../pis/transaction-status.ts';
+import { finalityOf } from '../pis/transaction-status.ts';
 import { asGatewayError, type ErrorCode } from '../request/errors.ts';
 import { currentTenantId } from '../request/identities.ts';
 import type { PisResponse, RoutedRequest } from '../request/messages.ts';
+import { type Content, contentOf, transactionStatusIn } from '../request/read-content.ts';
 import type { Handler } from '../request/stage.ts';
 import type { ShownStatus, StatusEvents } from '../request/statuses.ts';
 import {
@@ -24,7 +25,8 @@ import type { CacheKey, CacheKeys } from './cache-key.ts';
 import type { CacheStore, Invalidation, StoredPayment } from './cache-store.ts';
 import { ageMsOf, toPisResponse } from './cached-payment.ts';
 import type { RecordOutcome, StatusRead } from './observation-rules.ts';
-import { decodedBodyOf, observationHash } from './observe-payment.ts';
+import { observationHash } from './observe-payment.ts';
+import type { ReportUnreadable } from './report-unreadable.ts';
 
 /** A status read to forward to the bank. */
 export interface StatusFetch {
@@ -46,6 +48,7 @@ interface FetchStatusDependencies {
   readonly invalidation: Invalidation;
   readonly tagOf: CacheKeys['tagOf'];
   readonly events: Pick<StatusEvents, 'publish'>;
+  readonly reportUnreadable: ReportUnreadable;
   readonly settings: FreshnessSettings & { readonly staleTtl: number };
   readonly now: Clock;
 }
@@ -54,7 +57,7 @@ interface FetchStatusDependencies {
 const maxFetches = 3;
 
 export function createFetchStatus(dependencies: FetchStatusDependencies): FetchStatus {
-  const { store, invalidation, tagOf, events, settings, now } = dependencies;
+  const { store, invalidation, tagOf, events, reportUnreadable, settings, now } = dependencies;
 
   async function fetchStatus(
     fetch: StatusFetch,
@@ -75,7 +78,9 @@ export function createFetchStatus(dependencies: FetchStatusDependencies): FetchS
     if (answer.status > 299)
       return { response: answer, verdict: reason, shareable: true, asOfMs: performance.now() };
 
-    const shown = shownStatus(request, paymentKey, answer, await decodedBodyOf(answer));
+    const content = await contentOf(answer);
+    reportUnreadable(request, paymentKey, content);
+    const shown = shownStatus(request, paymentKey, answer, content);
     const response = withTag(answer, tagOf(request, paymentKey, shown.hash));
     const recordedAtMs = performance.now();
     const recorded = before ? await record(fetch, response, shown, before) : 'unknown';
@@ -145,17 +150,17 @@ export function createFetchStatus(dependencies: FetchStatusDependencies): FetchS
 /**
  * The status that a successful response to a status read shows.
  *
- * @param body without content codings
+ * @param content of the response
  */
 export function shownStatus(
   { operation }: RoutedRequest,
   paymentKey: string,
-  { headers }: PisResponse,
-  body: Buffer,
+  { body }: PisResponse,
+  content: Content,
 ): ShownStatus {
-  const code = transactionStatusIn(body, headerValue(headers, 'content-type'));
+  const code = transactionStatusIn(content);
   const finality = code === undefined ? 'pending' : finalityOf(operation.paymentService, code);
-  return { hash: observationHash(paymentKey, code ?? body), code, finality };
+  return { hash: observationHash(paymentKey, code ?? content.text ?? body), code, finality };
 }
 
 /** A 200 without an `ETag` of the bank gets one of the gateway. */

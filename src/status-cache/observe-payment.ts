@@ -4,23 +4,24 @@
  */
 
 import { createHash, hash } from 'node:crypto';
-import { headerValue } from '../pis/headers.ts';
 import type { Operation } from '../pis/operations.ts';
-import { endsAuthorisation, scaStatusIn, transactionStatusIn } from '../pis/transaction-status.ts';
-import { decodeIfKnown, isEncoded } from '../request/content-coding.ts';
+import { endsAuthorisation } from '../pis/transaction-status.ts';
 import { currentTenantId } from '../request/identities.ts';
 import type { PisResponse, RoutedRequest } from '../request/messages.ts';
+import { type Content, contentOf, scaStatusIn, transactionStatusIn } from '../request/read-content.ts';
 import type { Stage } from '../request/stage.ts';
 import type { StatusEvents } from '../request/statuses.ts';
 import type { Clock } from './cache-control.ts';
 import { paymentKeyIn } from './cache-key.ts';
 import type { CacheStore, Invalidation, StoredPayment } from './cache-store.ts';
 import type { Observation } from './observation-rules.ts';
+import type { ReportUnreadable } from './report-unreadable.ts';
 
 interface ObservePaymentDependencies {
   readonly store: Pick<CacheStore, 'readsAtOnce' | 'readUnflushed' | 'recordObservation'>;
   readonly invalidation: Pick<Invalidation, 'defer'>;
   readonly events: Pick<StatusEvents, 'publish'>;
+  readonly reportUnreadable: ReportUnreadable;
   readonly now: Clock;
 }
 
@@ -32,7 +33,7 @@ interface ObservePaymentDependencies {
  * sent, not before: every response that is stored under a later generation then belongs to a request that began even later (ADR 78).
  */
 export function createObservePayment(dependencies: ObservePaymentDependencies): Stage<RoutedRequest> {
-  const { store, invalidation, events, now } = dependencies;
+  const { store, invalidation, events, reportUnreadable, now } = dependencies;
 
   return (request, next) => {
     const paymentKey = paymentKeyIn(request);
@@ -42,8 +43,9 @@ export function createObservePayment(dependencies: ObservePaymentDependencies): 
       before.catch(() => {}); // if there is an observation, the failure is handled below
     };
 
-    function record(response: PisResponse, body: Buffer): PisResponse | Promise<PisResponse> {
-      const observation = observationIn(request.operation, paymentKey, response, body, now());
+    function record(response: PisResponse, content: Content): PisResponse | Promise<PisResponse> {
+      reportUnreadable(request, paymentKey, content);
+      const observation = observationIn(request.operation, paymentKey, content, now());
       const recorded = observation && store.recordObservation(paymentKey, observation, before);
       if (!recorded) return response;
       const onRecorded = (mayHaveChanged: boolean) => {
@@ -59,10 +61,10 @@ export function createObservePayment(dependencies: ObservePaymentDependencies): 
     if (readsWhileBankWorks) request.onSent = onSent;
     return next(request).then((response) => {
       if (response.status !== 200) return response;
-      const body = decodedBodyOf(response);
-      return body instanceof Promise
-        ? body.then((decoded) => record(response, decoded))
-        : record(response, body);
+      const content = contentOf(response);
+      return content instanceof Promise
+        ? content.then((read) => record(response, read))
+        : record(response, content);
     });
   };
 }
@@ -71,14 +73,12 @@ export function createObservePayment(dependencies: ObservePaymentDependencies): 
 function observationIn(
   { showsStatus, path }: Operation,
   paymentKey: string,
-  { headers }: PisResponse,
-  body: Buffer,
+  content: Content,
   nowMs: number,
 ): Observation | undefined {
-  const contentType = headerValue(headers, 'content-type');
   return showsStatus === 'scaStatus'
-    ? endedAuthorisation(paymentKey, path, scaStatusIn(body, contentType))
-    : observedStatus(paymentKey, transactionStatusIn(body, contentType), nowMs);
+    ? endedAuthorisation(paymentKey, path, scaStatusIn(content))
+    : observedStatus(paymentKey, transactionStatusIn(content), nowMs);
 }
 
 function observedStatus(
@@ -97,12 +97,6 @@ function endedAuthorisation(
 ): Observation | undefined {
   if (scaStatus === undefined || !endsAuthorisation(scaStatus)) return undefined;
   return { what: 'authorisation-ended', authorisation: observationHash(paymentKey, path) };
-}
-
-/** The body without its content codings; as it is if it cannot be decoded. A promise only if it has one. */
-export function decodedBodyOf(response: PisResponse): Buffer | Promise<Buffer> {
-  if (!isEncoded(response)) return response.body;
-  return decodeIfKnown(response).catch(() => response.body);
 }
 
 /** Equal for equal observations of one payment. Only the hash is stored, because the bank may forbid to store the response. */

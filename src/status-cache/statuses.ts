@@ -2,6 +2,7 @@
 
 import { currentTenantId } from '../request/identities.ts';
 import type { PisResponse, RoutedRequest } from '../request/messages.ts';
+import { contentOf } from '../request/read-content.ts';
 import type { RecordedStatus, Statuses } from '../request/statuses.ts';
 import { cacheUseOf } from './cache-control.ts';
 import { cacheFieldsIn } from './cache-fields.ts';
@@ -9,7 +10,6 @@ import { paymentKeyIn } from './cache-key.ts';
 import type { CacheStore, Invalidation, StoredPayment } from './cache-store.ts';
 import { isExpired } from './cached-payment.ts';
 import { shownStatus } from './fetch-status.ts';
-import { decodedBodyOf } from './observe-payment.ts';
 
 export function createStatuses(
   enabled: boolean,
@@ -26,7 +26,7 @@ export function createStatuses(
     },
     keyOf: (request) => ({ tenantId: currentTenantId(request), paymentKey: paymentKeyIn(request) }),
     async shownBy(request: RoutedRequest, response: PisResponse) {
-      return shownStatus(request, paymentKeyIn(request), response, await decodedBodyOf(response));
+      return shownStatus(request, paymentKeyIn(request), response, await contentOf(response));
     },
     async recorded(paymentKey) {
       const payment = await store.tryRead(paymentKey);

@@ -76,6 +76,7 @@ export function createRequestMetrics(
       case 'circuit-refused':
       case 'client-disconnected':
       case 'recorded':
+      case 'unreadable':
       case 'payment':
     }
   }

@@ -6,6 +6,7 @@
 import type { Lane } from '../pis/operations.ts';
 import { resourceAtBank } from '../request/bank-ids.ts';
 import { asGatewayError } from '../request/errors.ts';
+import { meaningOf } from '../request/meaning.ts';
 import type {
   DisconnectSignal,
   PisRequest,
@@ -13,10 +14,11 @@ import type {
   RequestedPermit,
   RoutedRequest,
 } from '../request/messages.ts';
+import { type Content, contentOf } from '../request/read-content.ts';
 import type { RequestEvent } from '../request/request-events.ts';
 import type { Handler } from '../request/stage.ts';
 import type { Admission, Circuit } from './circuit/circuit.ts';
-import { type CallOutcome, classifyError, classifyStatus } from './circuit/classify-outcome.ts';
+import { type CallOutcome, classifyAnswer, classifyError } from './circuit/classify-outcome.ts';
 import type { FailedCall } from './circuit/first-failure.ts';
 import type { RateLimiter } from './shaping/rate-limiter.ts';
 import { LateResponseError, type OutboundRequest, type Transport } from './transport.ts';
@@ -74,17 +76,24 @@ export function callUpstream(upstreamOf: (environment: string) => Upstream): Han
       recordEvent?.({ what: 'permit', waitedMs: sentAtMs - startedAtMs });
       return transport.send(outboundRequest(request));
     };
-    const toResponse = ({ status, headers, body }: BankResponse): PisResponse => {
+    const toResponse = (answer: BankResponse): PisResponse | Promise<PisResponse> => {
       const upstreamMs = performance.now() - (sentAtMs ?? startedAtMs);
-      return { status, headers, body, servedFrom: 'bank', environment: environment.name, upstreamMs };
+      if (operation.lane !== 'write') return responseOf(request, answer, upstreamMs);
+      const content = contentOf(answer);
+      return content instanceof Promise
+        ? content.then((read) => responseOf(request, answer, upstreamMs, read))
+        : responseOf(request, answer, upstreamMs, content);
     };
-    const onResponse = (response: BankResponse): PisResponse => {
-      const outcome = classifyStatus(response.status);
-      const failed = isFailure(outcome)
-        ? failedCall(request, `the bank answered ${response.status}`)
-        : undefined;
-      circuit.complete(admission, outcome, failed);
-      return toResponse(response);
+    const complete = (response: PisResponse): PisResponse => {
+      const { status, meaning } = response;
+      const outcome = classifyAnswer(status, meaning);
+      const why = meaning?.why ?? `the bank answered ${status}`;
+      circuit.complete(admission, outcome, isFailure(outcome) ? failedCall(request, why) : undefined);
+      return response;
+    };
+    const onResponse = (answer: BankResponse): PisResponse | Promise<PisResponse> => {
+      const response = toResponse(answer);
+      return response instanceof Promise ? response.then(complete) : complete(response);
     };
     const onError = (thrown: unknown): Promise<PisResponse> => {
       const outcome = classifyError(thrown);
@@ -103,6 +112,27 @@ export function callUpstream(upstreamOf: (environment: string) => Upstream): Han
     const permit = permitFor(request);
     const call = { lane: operation.lane, tenant: client.tenant, deadlineAtMs, signal, permit };
     return limiter.run(call, send).then(onResponse, onError);
+  };
+}
+
+/** @param content of the answer to a write, which is read once, here */
+function responseOf(
+  { operation, environment, writeAheadMark, recordEvent }: RoutedRequest,
+  answer: BankResponse,
+  upstreamMs: number,
+  content?: Content,
+): PisResponse {
+  const { status, headers, body } = answer;
+  if (content?.kind === 'unreadable') recordEvent?.({ what: 'unreadable', why: content.why });
+  return {
+    status,
+    headers,
+    body,
+    json: content?.kind === 'json' ? content.json : undefined,
+    meaning: content && meaningOf(operation, answer, content, writeAheadMark?.followsRelease ?? false),
+    servedFrom: 'bank',
+    environment: environment.name,
+    upstreamMs,
   };
 }
 

@@ -85,7 +85,7 @@ const allowedImporters: Readonly<Record<string, (path: string) => boolean>> = {
   negotiator: (path) => path === 'http/accept.ts',
   ajv: (path) => path === 'contract/compile-schemas.ts',
   ibantools: (path) => path === 'contract/iban.ts',
-  saxes: (path) => path === 'contract/read-xml.ts',
+  saxes: (path) => path === 'contract/read-xml.ts' || path === 'request/read-content.ts',
   commander: (path) => path === 'commands/command-line.ts',
   'http-proxy-middleware': (path) => path === 'upstream/transport.ts',
   opossum: (path) => path === 'upstream/circuit/failure-window.ts',

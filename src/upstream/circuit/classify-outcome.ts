@@ -1,6 +1,7 @@
 /** Classifies the outcome of a call: whether it is evidence that the bank works, or that it fails. */
 
 import { asGatewayError, type ErrorCode } from '../../request/errors.ts';
+import type { Meaning } from '../../request/messages.ts';
 
 /**
  * `neutral`: no evidence about the bank, such as a 4xx, a refusal of the gateway, or a TPP that has disconnected.
@@ -11,8 +12,14 @@ export type CallOutcome = 'success' | 'failure' | 'unreachable' | 'neutral';
 /** A probe is not a tenant's request, so every failure concerns the bank. */
 export type ProbeOutcome = Exclude<CallOutcome, 'unreachable'>;
 
-/** 501 concerns the operation, not the bank; 429 concerns the rate, which the rate limiter handles. */
-export function classifyStatus(status: number): CallOutcome {
+/**
+ * 501 concerns the operation, not the bank; 429 concerns the rate, which the rate limiter handles. A web page in place of a payment is
+ * a failure, but a 409 shows that the bank works.
+ *
+ * @param meaning `undefined` for reads
+ */
+export function classifyAnswer(status: number, meaning: Meaning | undefined): CallOutcome {
+  if (meaning?.outcome === 'in-doubt') return status === 409 ? 'neutral' : 'failure';
   if (status >= 500 && status !== 501) return 'failure';
   return status < 400 ? 'success' : 'neutral';
 }

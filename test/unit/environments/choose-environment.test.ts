@@ -481,6 +481,7 @@ describe('the affinity that chooseEnvironment records', () => {
         markSending: async () => 0,
         onDeadline() {},
         lateAnswerMs: 0,
+        followsRelease: false,
         recordWithOwner() {},
         mayBelongToOther: isForeign,
       };

@@ -1,0 +1,46 @@
+/** Finds the id of a payment in a link of the bank. */
+
+import { isNamed } from './headers.ts';
+
+/**
+ * The id in a link to a payment, its status or its authorisations: the path ends in `/{payment-service}/{payment-product}/{paymentId}`,
+ * optionally followed by `/status` or `/authorisations...`. Banks write links as full URLs, as paths, or without the leading slash.
+ *
+ * @param url            as the bank wrote it
+ * @param paymentService of the request: a link to another service names no payment of it
+ * @returns the id, percent-decoded once; `undefined` if the link has another form
+ */
+export function paymentIdInLink(url: string, paymentService: string): string | undefined {
+  const path = pathOf(url);
+  if (path === undefined) return undefined;
+  const segments = path.split('/');
+  if (segments.at(-1) === '') segments.pop(); // a slash at the end
+  for (let at = segments.length - 3; at >= 0; at--) {
+    const [service, product = '', id = '', next] = segments.slice(at);
+    if (service !== paymentService || product === '' || id === '' || isSubResource(id)) continue;
+    if (next !== undefined && !isSubResource(next)) continue;
+    if (next !== undefined && isNamed(next, 'status') && segments.length > at + 4) continue;
+    return decoded(id);
+  }
+  return undefined;
+}
+
+/** The path with its percent-encodings, without query and fragment. */
+function pathOf(url: string): string | undefined {
+  const base = 'http://bank.invalid/';
+  if (!URL.canParse(url, base)) return undefined;
+  const { protocol, pathname } = new URL(url, base);
+  return protocol === 'https:' || protocol === 'http:' ? pathname : undefined;
+}
+
+/** `authorizations` is not in the standard, but some banks write it. */
+const isSubResource = (segment: string) => /^(?:status|(?:cancellation-)?authori[sz]ations)$/i.test(segment);
+
+function decoded(id: string): string | undefined {
+  try {
+    const text = decodeURIComponent(id);
+    return text.trim() === '' ? undefined : text;
+  } catch {
+    return undefined;
+  }
+}

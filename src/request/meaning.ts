@@ -1,0 +1,134 @@
+/** Decides what the bank's answer to a write means. The ledger, the owner of a payment, circuits, webhooks and look-ups use the result (ADR 113). */
+
+import { headerValue } from '../pis/headers.ts';
+import { isHtml } from '../pis/media-type.ts';
+import type { Operation } from '../pis/operations.ts';
+import { paymentIdInLink } from '../pis/payment-links.ts';
+import type { Meaning, PisResponse } from './messages.ts';
+import { type Content, memberOf, transactionStatusIn } from './read-content.ts';
+
+type Answer = Pick<PisResponse, 'status' | 'headers'>;
+
+/**
+ * The first rule that applies decides.
+ *
+ * @param content        of the answer
+ * @param followsRelease whether an earlier attempt with this X-Request-ID was sent and released
+ */
+export function meaningOf(
+  operation: Operation,
+  answer: Answer,
+  content: Content,
+  followsRelease: boolean,
+): Meaning {
+  const { status, headers } = answer;
+  const paymentId = operation.createsPayment ? paymentIdIn(operation, answer, content) : undefined;
+  const answered = `the bank answered ${status}`;
+  if (status >= 500) return { outcome: 'failed', paymentId, why: answered };
+  if (paymentId !== undefined) return { ...accepted, paymentId };
+  if (status < 400 && isRefusal(content)) return refused;
+  if (operation.createsPayment) {
+    if (status < 400 || status === 408)
+      return inDoubt(`${answered} without a payment: ${describe(content, headers)}`);
+  } else {
+    if (isHtml(headerValue(headers, 'content-type'))) return inDoubt(`${answered} with a web page`);
+    if ((status >= 300 && status < 400) || status === 408) return inDoubt(answered);
+  }
+  if (status === 409 && followsRelease)
+    return inDoubt(
+      `${answered} after an earlier attempt with this X-Request-ID, which may have reached the bank`,
+    );
+  if (status === 429 || (status === 401 && isUnprocessed(operation, content))) return released;
+  return status < 400 ? accepted : refused;
+}
+
+/** Whether the bank has executed the write. */
+export const isAccepted = ({ meaning }: PisResponse): boolean => meaning?.outcome === 'accepted';
+
+const nothing = { paymentId: undefined, why: undefined };
+const accepted: Meaning = { ...nothing, outcome: 'accepted' };
+const refused: Meaning = { ...nothing, outcome: 'refused' };
+const released: Meaning = { ...nothing, outcome: 'released' };
+const inDoubt = (why: string): Meaning => ({ outcome: 'in-doubt', paymentId: undefined, why });
+
+/** From the body, or else from a link: links of real banks are often wrong. */
+function paymentIdIn(
+  { paymentService }: Operation,
+  { headers }: Answer,
+  content: Content,
+): string | undefined {
+  const named = idInBody(content);
+  if (named !== undefined) return named;
+  const links = [locationIn(headers), content.kind === 'json' ? selfLinkIn(content.json) : undefined];
+  for (const link of links) {
+    const id = link === undefined ? undefined : paymentIdInLink(link, paymentService);
+    if (id !== undefined) return id;
+  }
+  return undefined;
+}
+
+function idInBody(content: Content): string | undefined {
+  if (content.kind === 'xml') return content.leaves.get('paymentId')?.[0];
+  const id = content.kind === 'json' ? memberOf(content.json, 'paymentId') : undefined;
+  return typeof id === 'string' && id.trim() !== '' ? id : undefined;
+}
+
+/** Some banks send a JSON object: `{"href":"https://..."}`. */
+function locationIn(headers: Answer['headers']): string | undefined {
+  const location = headerValue(headers, 'location')?.trim();
+  if (!location?.startsWith('{')) return location;
+  try {
+    return hrefOf(JSON.parse(location));
+  } catch {
+    return undefined;
+  }
+}
+
+const selfLinkIn = (json: unknown) => hrefOf(memberOf(memberOf(json, '_links'), 'self'));
+
+/** @param link a text, or an object with `href` */
+function hrefOf(link: unknown): string | undefined {
+  const href = typeof link === 'string' ? link : memberOf(link, 'href');
+  return typeof href === 'string' ? href : undefined;
+}
+
+function isRefusal(content: Content): boolean {
+  if (transactionStatusIn(content) === 'RJCT') return true;
+  if (content.kind === 'xml') return content.leaves.get('category')?.includes('ERROR') ?? false;
+  return messagesIn(content).some((message) => memberOf(message, 'category') === 'ERROR');
+}
+
+function messagesIn(content: Content): readonly unknown[] {
+  const messages = content.kind === 'json' ? memberOf(content.json, 'tppMessages') : undefined;
+  return Array.isArray(messages) ? messages : [messages];
+}
+
+/**
+ * Whether a 401 concerns the access of the TPP. To an operation on authorisations, a 401 may also be the answer to a wrong password or
+ * TAN, which the bank has counted.
+ */
+function isUnprocessed({ createsPayment, name }: Operation, content: Content): boolean {
+  if (createsPayment || name === 'cancelPayment') return true;
+  const codes: readonly unknown[] =
+    content.kind === 'xml'
+      ? (content.leaves.get('code') ?? [])
+      : [...messagesIn(content).map((message) => memberOf(message, 'code')), problemCodeIn(content)];
+  return codes.some((code) => typeof code === 'string' && /^(?:TOKEN|CERTIFICATE|SIGNATURE)_/.test(code));
+}
+
+const problemCodeIn = (content: Content) =>
+  content.kind === 'json' ? memberOf(content.json, 'code') : undefined;
+
+function describe(content: Content, headers: Answer['headers']): string {
+  switch (content.kind) {
+    case 'empty':
+      return 'its body is empty';
+    case 'unreadable': {
+      const isPage = content.why === 'not JSON or XML' && isHtml(headerValue(headers, 'content-type'));
+      return `its body cannot be read (${isPage ? 'a web page' : content.why})`;
+    }
+    case 'json':
+    case 'xml':
+      return 'its body has no paymentId';
+  }
+}
