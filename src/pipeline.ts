@@ -24,6 +24,7 @@ import { type SubscribeDependencies, subscribe } from './notifications/subscribe
 import type { Lane } from './pis/operations.ts';
 import type { PisRequest } from './request/messages.ts';
 import { type Handler, startPipeline } from './request/stage.ts';
+import type { MapLinksOf } from './rewriting/link-mapper.ts';
 import { createUpdatePublicUrl, rewriteUrls, updatePublicUrl } from './rewriting/rewrite-urls.ts';
 import { cacheStatus, type StatusCache } from './status-cache/cache-status.ts';
 import { observe, type StartTrace } from './telemetry/observe.ts';
@@ -48,12 +49,21 @@ export interface PipelineDependencies
   /** Base URL of the gateway for TPPs, for the links in responses. */
   readonly publicUrl: string;
   readonly segment: string;
+  readonly mapLinksOf: MapLinksOf;
   readonly upstreamFor: (environment: string) => Upstream;
 }
 
 export function createPipeline(dependencies: PipelineDependencies): Handler<PisRequest> {
-  const { idempotency, statusCache, notifications, webhooks, bankNotifications, publicUrl, segment } =
-    dependencies;
+  const {
+    idempotency,
+    statusCache,
+    notifications,
+    webhooks,
+    bankNotifications,
+    publicUrl,
+    segment,
+    mapLinksOf,
+  } = dependencies;
   const routing = { ...dependencies, prefetchStatus: statusCache.prefetch };
   const begin = startPipeline<PisRequest>()
     .use(observe(dependencies.observer, dependencies.startTrace))
@@ -68,7 +78,7 @@ export function createPipeline(dependencies: PipelineDependencies): Handler<PisR
       .use(subscribe(webhooks)) // to webhooks about the status
       .use(requestBankNotifications(bankNotifications)) // where the bank sends notifications
       .use(cacheStatus(statusCache)) // invalidates before and after
-      .use(rewriteUrls(publicUrl, segment))
+      .use(rewriteUrls(mapLinksOf, publicUrl))
       .use(reportContract(dependencies)) // queues checks of the request and of the bank's response
       .endWith(callUpstream(dependencies.upstreamFor)),
     read: begin
@@ -76,7 +86,7 @@ export function createPipeline(dependencies: PipelineDependencies): Handler<PisR
       .use(chooseEnvironment(routing))
       .use(enforceContract(dependencies))
       .use(cacheStatus(statusCache)) // records the status that the response shows
-      .use(rewriteUrls(publicUrl, segment))
+      .use(rewriteUrls(mapLinksOf, publicUrl))
       .use(reportContract(dependencies))
       .endWith(callUpstream(dependencies.upstreamFor)),
     status: begin
@@ -87,7 +97,7 @@ export function createPipeline(dependencies: PipelineDependencies): Handler<PisR
       .use(awaitStatus(notifications)) // conditional and waiting reads
       .use(renewCredentials(webhooks)) // with which the status is read for webhooks
       .use(cacheStatus(statusCache))
-      .use(rewriteUrls(publicUrl, segment))
+      .use(rewriteUrls(mapLinksOf, publicUrl))
       .use(reportContract(dependencies)) // of reads that the cache does not answer
       .endWith(callUpstream(dependencies.upstreamFor)),
   };
@@ -96,12 +106,12 @@ export function createPipeline(dependencies: PipelineDependencies): Handler<PisR
 
 /** The status reads of the gateway itself: no TPP has sent them, so they are not observed, and do not wait. */
 export function createPollPipeline(dependencies: PipelineDependencies): Handler<PisRequest> {
-  const { statusCache, publicUrl, segment } = dependencies;
+  const { statusCache, publicUrl, mapLinksOf } = dependencies;
   return startPipeline<PisRequest>()
     .use(identifyTenant(dependencies))
     .use(chooseEnvironment({ ...dependencies, prefetchStatus: statusCache.prefetch }))
     .use(cacheStatus(statusCache))
-    .use(rewriteUrls(publicUrl, segment))
+    .use(rewriteUrls(mapLinksOf, publicUrl))
     .use(reportContract(dependencies, 'responses'))
     .endWith(callUpstream(dependencies.upstreamFor));
 }

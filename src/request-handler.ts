@@ -33,6 +33,7 @@ import { createWebhookConfig, type WebhookConfig } from './notifications/webhook
 import { createPipeline, createPollPipeline, type PipelineDependencies } from './pipeline.ts';
 import { headerValue } from './pis/headers.ts';
 import { createMatcher } from './pis/operations.ts';
+import { createKeptLinkLog, createMapLinks } from './rewriting/link-mapper.ts';
 import { createLookUp } from './self-service/look-up.ts';
 import type { Services } from './services.ts';
 import { paymentKeyOf } from './status-cache/cache-key.ts';
@@ -129,6 +130,7 @@ function createRequestHandler(
   const { telemetry, activeEnvironment, affinity, ledger } = services;
   const { observer, startTrace } = telemetry;
   const { listen, standard } = config;
+  const match = createMatcher(standard);
   const environments = new Map(config.environments.all.map((environment) => [environment.name, environment]));
   const upstreams = createUpstreams(config, services.upstream, telemetry);
   const { prefetchPermit } = upstreams;
@@ -200,11 +202,18 @@ function createRequestHandler(
     prefetchPermit,
     publicUrl: listen.publicUrl,
     segment: standard.segment,
+    mapLinksOf: createMapLinks({
+      publicUrl: listen.publicUrl,
+      segment: standard.segment,
+      match,
+      hasAnyService: standard.paymentServices === 'any',
+      onKept: createKeptLinkLog(telemetry.log),
+    }),
     upstreamFor: upstreams.of,
   };
   const authenticate = createClientAuthenticator(config.clients, [...environments.keys()]);
   const readRequest = createRequestReader({
-    match: createMatcher(standard),
+    match,
     admit: services.loadShedding.admit,
     authenticate,
     checkQuota: createQuotaCheck(config.clients, services.takeQuota),

@@ -1,63 +1,55 @@
-/** Rewrites the links of a JSON body and keeps every other byte. */
+/** Rewrites the links of a text in JSON and keeps every other character. */
 
-import { isUtf8 } from 'node:buffer';
-import type { ToPublicUrl } from './url-mapper.ts';
+import type { LinkMapper } from './link-mapper.ts';
 
 /**
- * Replaces the `href` of every link that `toPublicUrl` maps to another URL.
+ * Replaces the links that the mapper changes.
  *
- * A link is a member of an object called `_links`, at any depth, or an element of such a member. The links `scaRedirect`
- * and `scaOAuth` lead the payer to the bank's own pages and are never changed.
+ * A link is a member of an object called `_links`, at any depth, or an element of such a member: an object with `href`, or a text.
+ * The links `scaRedirect` and `scaOAuth` lead the payer to the bank's own pages.
  *
- * @param onParsed called with the parsed body if a link changes
- * @returns the same Buffer if no link changes, or if the body is not JSON in UTF-8 (RFC 8259 section 8.1)
+ * @param json valid JSON
+ * @returns the same text if no link changes
  */
-export function rewriteLinks(
-  json: Buffer,
-  toPublicUrl: ToPublicUrl,
-  onParsed?: (body: unknown) => void,
-): Buffer {
-  if (!mayHoldLinks(json) || !isUtf8(json)) return json;
-  const text = json.toString();
-  const parsed = parse(text);
-  if (parsed === undefined) return json;
+export const rewriteLinks = (json: string, mapper: LinkMapper): string =>
+  replaceLinks(json, linksIn(json, arrays.plain), mapper);
 
+/**
+ * Replaces the `href` of an object that is a link itself, as in the `Location` of a real bank.
+ *
+ * @param relation the name of the header field
+ */
+export const rewriteLinkObject = (json: string, mapper: LinkMapper, relation: string): string =>
+  replaceLinks(json, linksIn(json, arrays.link, relation), mapper);
+
+/** Most bodies have no link, and need not be parsed. The name may be written with escapes. */
+export const mayHaveLinks = (json: string) => json.includes('"_links"') || json.includes('\\u');
+
+function replaceLinks(text: string, links: readonly Link[], mapper: LinkMapper): string {
   const pieces: string[] = [];
   let copied = 0;
-  for (const { start, end } of linkTokens(text)) {
-    const url = decoded(text, { start, end });
-    const rewritten = toPublicUrl(url);
+  for (const { start, end, relation, isForPayer } of links) {
+    const url = decoded(text, start, end);
+    const rewritten = isForPayer ? mapper.payerLink(url) : mapper.link(url, relation);
     if (rewritten === undefined || rewritten === url) continue;
     pieces.push(text.slice(copied, start), JSON.stringify(rewritten));
     copied = end;
   }
-  if (copied === 0) return json;
-  onParsed?.(parsed);
-  return Buffer.from(pieces.join('') + text.slice(copied));
+  return copied === 0 ? text : pieces.join('') + text.slice(copied);
 }
 
-/** Most bodies have no link and need not be parsed. `href` may be written with escapes. */
-const mayHoldLinks = (json: Buffer) => json.includes(hrefName) || json.includes(escapeStart);
-const hrefName = Buffer.from('"href"');
-const escapeStart = Buffer.from('\\u');
-
-/** `JSON.parse` is not recursive: nesting of any depth is safe. @returns `undefined` if the text is not JSON */
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-/** The position of a string in the text, quotation marks included. */
-interface Token {
+/** A link in the text. */
+interface Link {
+  /** The position of its URL, quotation marks included. */
   readonly start: number;
   readonly end: number;
+  /** Its name in `_links`. */
+  readonly relation: string;
+  readonly isForPayer: boolean;
 }
 
-/** What an object, or each element of an array, is: a map of links, one link, a link for the payer, or something else. */
-type Role = 'plain' | 'links' | 'link' | 'payer';
+/** What an object, or each element of an array, is: a map of links, one link, a link for the payer, or something else in or out of such. */
+type Role = 'plain' | 'links' | 'link' | 'payer' | 'insidePayer';
 
 interface Container {
   readonly isObject: boolean;
@@ -70,6 +62,7 @@ const containersOf = (isObject: boolean): Readonly<Record<Role, Container>> => (
   links: { isObject, role: 'links' },
   link: { isObject, role: 'link' },
   payer: { isObject, role: 'payer' },
+  insidePayer: { isObject, role: 'insidePayer' },
 });
 const objects = containersOf(true);
 const arrays = containersOf(false);
@@ -77,11 +70,12 @@ const arrays = containersOf(false);
 /** Character codes. */
 const [quote, comma, openBracket, closeBracket, openBrace, closeBrace] = [0x22, 0x2c, 0x5b, 0x5d, 0x7b, 0x7d];
 
-/** The strings that are the `href` of a link, in a text known to be JSON. One pass, no recursion. */
-function linkTokens(text: string): readonly Token[] {
-  const found: Token[] = [];
+/** The links in a text known to be JSON. One pass, no recursion. @param around the text @param relationAround if that is a link */
+function linksIn(text: string, around: Container, relationAround = ''): readonly Link[] {
+  let container = around;
+  let relation = relationAround;
+  const found: Link[] = [];
   const enclosing: Container[] = [];
-  let container = arrays.plain;
   /** Of the key of the current member, if the container is an object; otherwise -1. */
   let keyStart = -1;
   let keyEnd = -1;
@@ -91,6 +85,7 @@ function linkTokens(text: string): readonly Token[] {
     switch (code) {
       case openBrace:
       case openBracket: {
+        if (container.role === 'links' && keyStart >= 0) relation = decoded(text, keyStart, keyEnd);
         const role = keyStart < 0 ? container.role : roleOf(container.role, text, keyStart, keyEnd);
         enclosing.push(container);
         container = (code === openBrace ? objects : arrays)[role];
@@ -109,8 +104,11 @@ function linkTokens(text: string): readonly Token[] {
         if (container.isObject && keyStart < 0) {
           keyStart = at;
           keyEnd = end;
-        } else if (container.role === 'link' && keyStart >= 0 && isText(text, keyStart, keyEnd, 'href')) {
-          found.push({ start: at, end });
+        } else if (container.role === 'links' && keyStart >= 0) {
+          const isForPayer = roleOf('links', text, keyStart, keyEnd) === 'payer';
+          found.push({ start: at, end, relation: decoded(text, keyStart, keyEnd), isForPayer });
+        } else if (isUrlOfLink(container, text, keyStart, keyEnd)) {
+          found.push({ start: at, end, relation, isForPayer: container.role === 'payer' });
         }
         at = end - 1;
       }
@@ -119,9 +117,17 @@ function linkTokens(text: string): readonly Token[] {
   return found;
 }
 
+/** Whether a string is the `href` of a link, or a link in a list of links. */
+const isUrlOfLink = (
+  { isObject, role }: Container,
+  text: string,
+  keyStart: number,
+  keyEnd: number,
+): boolean => (role === 'link' || role === 'payer') && (!isObject || isText(text, keyStart, keyEnd, 'href'));
+
 /** The role of a member's value. @param start @param end the position of the member's key */
 function roleOf(parent: Role, text: string, start: number, end: number): Role {
-  if (parent === 'payer') return 'payer';
+  if (parent === 'payer' || parent === 'insidePayer') return 'insidePayer';
   if (parent === 'links') {
     const isPayers = isText(text, start, end, 'scaRedirect') || isText(text, start, end, 'scaOAuth');
     return isPayers ? 'payer' : 'link';
@@ -131,9 +137,7 @@ function roleOf(parent: Role, text: string, start: number, end: number): Role {
 
 /** Whether the string at this position, quotation marks included, has this value. It may be written with escapes. */
 const isText = (text: string, start: number, end: number, value: string): boolean =>
-  end - start === value.length + 2
-    ? text.startsWith(value, start + 1)
-    : decoded(text, { start, end }) === value;
+  end - start === value.length + 2 ? text.startsWith(value, start + 1) : decoded(text, start, end) === value;
 
 /** The index after a string's closing quotation mark, which is the next one that an even number of backslashes precedes. */
 function endOfString(text: string, start: number): number {
@@ -150,7 +154,7 @@ function isEscaped(text: string, at: number): boolean {
 
 const backslash = 0x5c;
 
-function decoded(text: string, { start, end }: Token): string {
+function decoded(text: string, start: number, end: number): string {
   const raw = text.slice(start + 1, end - 1);
   return raw.includes('\\') ? String(JSON.parse(`"${raw}"`)) : raw;
 }

@@ -1,40 +1,60 @@
 /** STAGE 6. Replaces URLs of the bank's API in responses with URLs of the gateway. */
 
+import { isUtf8 } from 'node:buffer';
 import { type HeaderField, headerValue, isNamed, lowerCase } from '../pis/headers.ts';
 import { isJson } from '../pis/media-type.ts';
+import type { OperationName } from '../pis/operations.ts';
 import { decodeBody, isEncoded } from '../request/content-coding.ts';
 import type { PisRequest, PisResponse, RoutedRequest } from '../request/messages.ts';
+import { jsonOf, memberOf } from '../request/read-content.ts';
 import type { Stage } from '../request/stage.ts';
 import { isStatusTag } from '../request/status-tag.ts';
-import { rewriteLinks } from './rewrite-links.ts';
-import { createPublicUrlMapper, createUrlMapper, type ToPublicUrl } from './url-mapper.ts';
+import {
+  type BankLinkMapper,
+  createPublicUrlMapper,
+  type LinkMapper,
+  type MapLinksOf,
+} from './link-mapper.ts';
+import { mayHaveLinks, rewriteLinkObject, rewriteLinks } from './rewrite-links.ts';
 
 /**
  * Rewrites `Location`, `Content-Location` and the `_links` of JSON bodies (OpenAPI 1.3.6 and 1.3.11: "all links can be
- * relative or full links"). A response without such a URL is not changed.
+ * relative or full links"). A response without such a URL is not changed. Collects ids that the gateway must record.
  *
- * @param publicUrl  base URL of the gateway for TPPs, such as `https://gateway.example`
- * @param segment    the path before `/v1`; zero or more path segments
- * @throws GatewayError UPSTREAM_MALFORMED if a JSON body cannot be decoded to look for links
+ * @param publicUrl base URL of the gateway for TPPs, such as `https://gateway.example`
  */
-export function rewriteUrls(publicUrl: string, segment: string): Stage<RoutedRequest> {
-  const urlMapperFor = createUrlMapper(publicUrl, segment);
+export function rewriteUrls(mapLinksOf: MapLinksOf, publicUrl: string): Stage<RoutedRequest> {
   return (request, next) =>
     next(request).then((response) => {
       if (response.meaning?.outcome === 'in-doubt') return response; // the TPP gets the bank's bytes
-      const rewritten = withPublicUrls(response, urlMapperFor(request));
-      return rewritten instanceof Promise
-        ? rewritten.then((decoded) => withPublicUrlIfChanged(publicUrl, decoded, response))
-        : withPublicUrlIfChanged(publicUrl, rewritten, response);
+      const mapper = mapLinksOf(request, request.operation.paymentId ?? response.meaning?.paymentId);
+      const finish = (rewritten: PisResponse): PisResponse => {
+        const bankIds = mapper.bankIds();
+        return rewritten === response && bankIds === undefined
+          ? response
+          : { ...rewritten, publicUrl, bankIds };
+      };
+      const rewritten = withPublicUrls(response, mapper);
+      if (listsAuthorisations.has(request.operation.name)) return finishWithIds(rewritten, mapper, finish);
+      return rewritten instanceof Promise ? rewritten.then(finish) : finish(rewritten);
     });
 }
 
-/** Adds the public URL to a response whose URLs were rewritten, so that they can be brought up to date later. */
-const withPublicUrlIfChanged = (
-  publicUrl: string,
-  rewritten: PisResponse,
-  response: PisResponse,
-): PisResponse => (rewritten === response ? response : { ...rewritten, publicUrl });
+/** Operations whose answers may name authorisations outside of links. */
+const listsAuthorisations: ReadonlySet<OperationName> = new Set(['startAuthorisation', 'listAuthorisations']);
+
+async function finishWithIds(
+  response: PisResponse | Promise<PisResponse>,
+  mapper: BankLinkMapper,
+  finish: (rewritten: PisResponse) => PisResponse,
+): Promise<PisResponse> {
+  const rewritten = await response;
+  const json = await jsonOf(rewritten);
+  // Early files of 1.3.6 name those of cancellations `cancellationIds`.
+  for (const name of ['authorisationId', 'authorisationIds', 'cancellationIds'])
+    for (const id of [memberOf(json, name)].flat()) if (typeof id === 'string') mapper.addAuthorisation(id);
+  return finish(rewritten);
+}
 
 /**
  * Brings stored responses up to date: their links still begin with the public URL from when they were stored.
@@ -57,24 +77,30 @@ export function createUpdatePublicUrl(publicUrl: string, segment: string): Updat
 }
 
 /** @returns the response itself if it has no URL of the bank; a promise only if the body must be decoded */
-const withPublicUrls = (
-  response: PisResponse,
-  toPublicUrl: ToPublicUrl,
-): PisResponse | Promise<PisResponse> =>
-  withPublicLinks(withPublicFields(response, toPublicUrl), toPublicUrl);
+const withPublicUrls = (response: PisResponse, mapper: LinkMapper): PisResponse | Promise<PisResponse> =>
+  withPublicLinks(withPublicFields(response, mapper), mapper);
 
 /** Fields whose value is a URL (RFC 9110 sections 8.7 and 10.2.2). */
 const urlFields: ReadonlySet<string> = new Set(['location', 'content-location']);
 const isUrlField = ([name]: HeaderField) => urlFields.has(lowerCase(name));
 
-function withPublicFields(response: PisResponse, toPublicUrl: ToPublicUrl): PisResponse {
+function withPublicFields(response: PisResponse, mapper: LinkMapper): PisResponse {
   if (!response.headers.some(isUrlField)) return response;
+  let isChanged = false;
   const headers = response.headers.map((field): HeaderField => {
     const [name, value] = field;
-    const rewritten = isUrlField(field) ? toPublicUrl(value) : undefined;
-    return rewritten === undefined ? field : [name, rewritten];
+    const rewritten = isUrlField(field) ? rewrittenField(value, lowerCase(name), mapper) : undefined;
+    if (rewritten === undefined || rewritten === value) return field;
+    isChanged = true;
+    return [name, rewritten];
   });
-  return { ...response, headers };
+  return isChanged ? { ...response, headers } : response;
+}
+
+/** A real bank sends a JSON object in `Location`: `{"href":"https://..."}`. */
+function rewrittenField(value: string, name: string, mapper: LinkMapper): string | undefined {
+  if (!value.startsWith('{')) return mapper.link(value, name);
+  return parseJson(value) === undefined ? undefined : rewriteLinkObject(value, mapper, name);
 }
 
 /** Fields that describe the bytes that the bank sent (RFC 9110 sections 8.4 and 8.8.3, RFC 9530, RFC 9421). */
@@ -93,24 +119,61 @@ const representationFields: ReadonlySet<string> = new Set([
 const describesBytes = ([name, value]: HeaderField) =>
   representationFields.has(lowerCase(name)) && !(isNamed(name, 'etag') && isStatusTag(value));
 
-function withPublicLinks(
-  response: PisResponse,
-  toPublicUrl: ToPublicUrl,
-): PisResponse | Promise<PisResponse> {
+function withPublicLinks(response: PisResponse, mapper: LinkMapper): PisResponse | Promise<PisResponse> {
   if (response.body.length === 0) return response;
-  if (!isJson(headerValue(response.headers, 'content-type'))) return response;
-  if (!isEncoded(response)) return withLinksIn(response.body, response, toPublicUrl);
-  return decodeBody(response).then((original) =>
-    original ? withLinksIn(original, response, toPublicUrl) : response,
+  if (!isEncoded(response)) return withLinksIn(response.body, response, mapper);
+  return decodeBody(response).then(
+    (original) => (original ? withLinksIn(original, response, mapper) : response),
+    (thrown: unknown) => {
+      if (isJson(headerValue(response.headers, 'content-type'))) throw thrown;
+      return response;
+    },
   );
 }
 
-function withLinksIn(original: Buffer, response: PisResponse, toPublicUrl: ToPublicUrl): PisResponse {
-  let json: unknown;
-  const body = rewriteLinks(original, toPublicUrl, (parsed) => {
-    json = parsed;
-  });
-  if (body === original) return response;
+/** @param original the body without content codings */
+function withLinksIn(original: Buffer, response: PisResponse, mapper: LinkMapper): PisResponse {
+  const { encoding, start } = encodingOf(original);
+  const text = decode(original.subarray(start), encoding);
+  if (!mayHaveLinks(text)) return response;
+  const json = response.json ?? parseJson(text);
+  if (json === undefined) return response;
+  const rewritten = rewriteLinks(text, mapper);
+  if (rewritten === text) return response;
+  const body = Buffer.concat([original.subarray(0, start), encode(rewritten, encoding)]);
   const headers = response.headers.filter((field) => !describesBytes(field));
   return { ...response, body, json, headers };
 }
+
+/** `JSON.parse` is not recursive: nesting of any depth is safe. @returns `undefined` if the text is no object or list in JSON */
+function parseJson(text: string): object | undefined {
+  try {
+    const json: unknown = JSON.parse(text);
+    return typeof json === 'object' && json !== null ? json : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+type Encoding = 'utf8' | 'utf16le' | 'utf16be' | 'latin1';
+
+/** The encoding of JSON, and the length of its byte order mark. `latin1` stands for every encoding that contains ASCII. */
+function encodingOf(body: Buffer): { readonly encoding: Encoding; readonly start: number } {
+  const [first, second, third] = body;
+  if (first === 0xef && second === 0xbb && third === 0xbf) return { encoding: 'utf8', start: 3 };
+  if (first === 0xff && second === 0xfe) return { encoding: 'utf16le', start: 2 };
+  if (first === 0xfe && second === 0xff) return { encoding: 'utf16be', start: 2 };
+  if (first === 0) return { encoding: 'utf16be', start: 0 };
+  if (second === 0) return { encoding: 'utf16le', start: 0 };
+  return { encoding: isUtf8(body) ? 'utf8' : 'latin1', start: 0 };
+}
+
+const decode = (bytes: Buffer, encoding: Encoding): string =>
+  encoding === 'utf16be' ? swapped(bytes).toString('utf16le') : bytes.toString(encoding);
+
+const encode = (text: string, encoding: Encoding): Buffer =>
+  encoding === 'utf16be' ? swapped(Buffer.from(text, 'utf16le')) : Buffer.from(text, encoding);
+
+/** A copy with the two bytes of each character exchanged; a last single byte is dropped. */
+const swapped = (bytes: Buffer): Buffer =>
+  Buffer.from(bytes.subarray(0, bytes.length - (bytes.length % 2))).swap16();

@@ -1,0 +1,247 @@
+/**
+ * Maps links of the bank's API to URLs under which TPPs reach the same resources through the gateway. Every URL that the gateway
+ * writes is one that it accepts: the link is matched like a request before it is rewritten.
+ */
+
+import { idToSegment, isId, type Matcher, type Method, type Operation, prefixOf } from '../pis/operations.ts';
+import { queryProblem } from '../pis/query.ts';
+import { authorisationSegment, type BankIds, mustBeRecorded, noBankIds } from '../request/bank-ids.ts';
+import type { Environment, RoutedRequest } from '../request/messages.ts';
+import type { Log } from '../telemetry/log.ts';
+
+/** Maps the links of one response. */
+export interface LinkMapper {
+  /**
+   * The public URL of a link; `undefined` if it must not change. Never throws.
+   *
+   * @param relation its name in `_links`, or the name of the header field
+   */
+  link(url: string, relation: string): string | undefined;
+  /** The absolute URL of a link that sends the payer to the bank; `undefined` if it must not change. Never throws. */
+  payerLink(url: string): string | undefined;
+}
+
+/** Maps the links of a response of the bank, and collects the ids in them that must be recorded. */
+export interface BankLinkMapper extends LinkMapper {
+  /** Notes an id in the body, to be called after the links, which may spell it differently. */
+  addAuthorisation(id: string): void;
+  /** `undefined` if no id must be recorded. */
+  bankIds(): BankIds | undefined;
+}
+
+interface LinkMapperSettings {
+  /** Base URL of the gateway for TPPs, such as `https://gateway.example`. */
+  readonly publicUrl: string;
+  /** The path before `/v1`; zero or more path segments. */
+  readonly segment: string;
+  readonly match: Matcher;
+  /** With any payment service, every path ends like that of an operation: then only complete paths are links to the API. */
+  readonly hasAnyService: boolean;
+  /** Called for a link into the bank's API that cannot be followed through the gateway, and therefore stays as it is. */
+  readonly onKept: (environment: string, relation: string) => void;
+}
+
+/** @param paymentId of the payment in the response; `undefined` if it names none */
+export type MapLinksOf = (request: RoutedRequest, paymentId: string | undefined) => BankLinkMapper;
+
+export function createMapLinks(settings: LinkMapperSettings): MapLinksOf {
+  const prefix = prefixOf(settings.segment);
+  const publicPrefix = settings.publicUrl.replace(/\/+$/, '') + prefix;
+  const prefixes = new WeakMap<Environment, readonly string[]>();
+  return (request, paymentId) => {
+    const { environment } = request;
+    const known = prefixes.get(environment) ?? [...new Set(Object.values(environment.prefixes))];
+    prefixes.set(environment, known);
+    return new LinksOfResponse({ ...settings, prefix, publicPrefix }, request, paymentId, known);
+  };
+}
+
+class LinksOfResponse implements BankLinkMapper {
+  readonly #settings: LinkMapperSettings & { readonly prefix: string; readonly publicPrefix: string };
+  readonly #request: RoutedRequest;
+  readonly #paymentId: string | undefined;
+  /** The different beginnings of paths at the bank. */
+  readonly #bankPrefixes: readonly string[];
+  /** The path segment of the payment id at the bank; `undefined` until the first link to a new payment. */
+  #payment: string | undefined;
+  /** The path segments of authorisations, by id. */
+  readonly #authorisations = new Map<string, string>();
+
+  constructor(
+    settings: LinkMapperSettings & { readonly prefix: string; readonly publicPrefix: string },
+    request: RoutedRequest,
+    paymentId: string | undefined,
+    bankPrefixes: readonly string[],
+  ) {
+    this.#settings = settings;
+    this.#request = request;
+    this.#paymentId = paymentId;
+    this.#bankPrefixes = bankPrefixes;
+    if (request.operation.paymentId !== undefined)
+      this.#payment = request.bankIds?.payment ?? idToSegment(request.operation.paymentId);
+  }
+
+  link(url: string, relation: string): string | undefined {
+    const { environment } = this.#request;
+    const parts = partsOf(url);
+    if (!parts || (parts.origin !== undefined && parts.origin !== environment.origin)) return undefined;
+    const { origin, path, search, fragment } = parts;
+    const tail = this.#tailOf(path, search, relation, origin !== undefined);
+    if (tail !== undefined) return this.#settings.publicPrefix + tail + search + fragment;
+    this.#settings.onKept(environment.name, relation);
+    return undefined;
+  }
+
+  payerLink(url: string): string | undefined {
+    const { environment, operation } = this.#request;
+    const parts = partsOf(url);
+    if (!parts || parts.origin !== undefined || parts.path === '') return undefined;
+    if (url.startsWith('/')) return environment.origin + url;
+    const base = environment.origin + environment.prefixes[operation.name] + operation.resource;
+    return URL.parse(url, base)?.href;
+  }
+
+  addAuthorisation(id: string): void {
+    if (isId(id) && this.#authorisationSegment(id) === undefined)
+      this.#authorisations.set(id, idToSegment(id));
+  }
+
+  bankIds(): BankIds | undefined {
+    const paymentId = this.#paymentId;
+    const isNew = this.#request.operation.paymentId === undefined && paymentId !== undefined;
+    const payment = isNew && this.#payment !== idToSegment(paymentId) ? this.#payment : undefined;
+    const authorisations = [...this.#authorisations]
+      .filter(([id, segment]) => mustBeRecorded(id, segment))
+      .map(([, segment]) => segment);
+    if (payment === undefined && authorisations.length === 0) return undefined;
+    return { ...(payment !== undefined && { payment }), authorisations };
+  }
+
+  /**
+   * The end of a path that the gateway accepts below its own prefix: the path after the bank's prefix or, of a relative link, after
+   * the last place from which the rest is the path of an operation. Banks omit parts of their own path in relative links.
+   */
+  #tailOf(path: string, search: string, relation: string, isAbsolute: boolean): string | undefined {
+    if (hasDotSegment.test(path) || path.length > maxPathLength) return undefined;
+    for (const prefix of this.#bankPrefixes) {
+      if (!path.startsWith(`${prefix}/`)) continue;
+      const tail = path.slice(prefix.length);
+      const operation = this.#accepted(tail, search, relation);
+      if (operation && this.#request.environment.prefixes[operation.name] === prefix)
+        return this.#use(operation, tail);
+    }
+    if (isAbsolute || this.#settings.hasAnyService) return undefined;
+    const rooted = path.startsWith('/') ? path : `/${path}`;
+    for (let at = rooted.lastIndexOf('/'); at >= 0; at = at === 0 ? -1 : rooted.lastIndexOf('/', at - 1)) {
+      const tail = rooted.slice(at);
+      const operation = this.#accepted(tail, search, relation);
+      if (operation) return this.#use(operation, tail);
+    }
+    return undefined;
+  }
+
+  /** The operation of a link. A link to start something is followed with POST, any other one with GET, if there is one. */
+  #accepted(tail: string, search: string, relation: string): Operation | undefined {
+    const { match, prefix } = this.#settings;
+    const target = prefix + tail + search;
+    const preferred: Method = relation.startsWith('startAuthorisation') ? 'POST' : 'GET';
+    let found = match(preferred, target);
+    if (found.kind === 'wrong-method') found = match(found.allow[0] ?? preferred, target);
+    if (found.kind !== 'operation') return undefined;
+    const { operation } = found;
+    const isAllowed = queryProblem(operation.search, this.#request.environment.queryParameters) === undefined;
+    return isAllowed && this.#isKnown(operation, tail) ? operation : undefined;
+  }
+
+  /** Whether the ids are usual, or those of this payment in the spelling that is, or will be, recorded. */
+  #isKnown({ paymentId, authorisationId }: Operation, tail: string): boolean {
+    const [, , , payment = '', , authorisation = ''] = tail.split('/');
+    if (paymentId === undefined) return true;
+    if (paymentId === this.#paymentId) {
+      if (payment !== (this.#payment ?? payment)) return false;
+    } else if (mustBeRecorded(paymentId, payment)) return false;
+    if (authorisationId === undefined) return true;
+    const known = this.#authorisationSegment(authorisationId);
+    if (known !== undefined) return known === authorisation;
+    return paymentId === this.#paymentId || !mustBeRecorded(authorisationId, authorisation);
+  }
+
+  #authorisationSegment(id: string): string | undefined {
+    const { bankIds = noBankIds } = this.#request;
+    return authorisationSegment(id, bankIds) ?? this.#authorisations.get(id);
+  }
+
+  /** Notes the ids of a link that is rewritten. @returns the tail */
+  #use({ paymentId, authorisationId }: Operation, tail: string): string {
+    const [, , , payment, , authorisation] = tail.split('/');
+    if (paymentId !== undefined && paymentId === this.#paymentId) this.#payment ??= payment;
+    if (authorisationId === undefined || authorisation === undefined) return tail;
+    if (this.#authorisationSegment(authorisationId) === undefined)
+      this.#authorisations.set(authorisationId, authorisation);
+    return tail;
+  }
+}
+
+/** The parts of a URI reference that may point to the bank's API. */
+interface LinkParts {
+  /** `undefined` if the link is relative. */
+  readonly origin: string | undefined;
+  readonly path: string;
+  /** With its question mark; empty without a query. */
+  readonly search: string;
+  /** With its hash; empty without a fragment. */
+  readonly fragment: string;
+}
+
+/**
+ * Splits a link (RFC 3986 appendix B). Programs disagree about user information, network-path references and backslashes, so such
+ * links are never rewritten.
+ *
+ * @returns `undefined` for such a link, for one with another scheme, and for a text that is no link
+ */
+function partsOf(url: string): LinkParts | undefined {
+  if (!uriReference.test(url)) return undefined;
+  const [, scheme, authority, path = '', search = '', fragment = ''] = components.exec(url) ?? [];
+  if (scheme === undefined && authority === undefined)
+    return path === '' ? undefined : { origin: undefined, path, search, fragment };
+  if (scheme === undefined || authority === undefined || authority.includes('@')) return undefined;
+  const origin = URL.parse(`${scheme}:${authority}`)?.origin;
+  return origin?.startsWith('http') ? { origin, path, search, fragment } : undefined;
+}
+
+/** The characters of RFC 3986, appendix A. */
+const uriReference =
+  /^(?:[A-Za-z0-9._~:/?[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+(?:#(?:[A-Za-z0-9._~:/?@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)?$/;
+const components = /^(?:([A-Za-z][A-Za-z0-9+.-]*):)?(\/\/[^/?#]*)?([^?#]*)(\?[^#]*)?(#.*)?$/;
+
+const hasDotSegment = /(?:^|\/)(?:\.|%2e){1,2}(?:[/;]|$)/i;
+
+/** The head of a request has at most 16 KiB, of which the path must leave some for the fields. */
+const maxPathLength = 8_192;
+
+/** Maps the links of a response that was stored when the gateway had another public URL. */
+export function createPublicUrlMapper(from: string, to: string, segment: string): LinkMapper {
+  const [old, current] = [from, to].map((url) => `${url.replace(/\/+$/, '')}${prefixOf(segment)}/`);
+  return {
+    link: (url) =>
+      old !== undefined && url.startsWith(old) ? `${current}${url.slice(old.length)}` : undefined,
+    payerLink: () => undefined,
+  };
+}
+
+/** Logs once for each environment and relation: a bank repeats its links in every answer. */
+export function createKeptLinkLog(log: Log): LinkMapperSettings['onKept'] {
+  const logged = new Set<string>();
+  return (environment, name) => {
+    const relation = plainRelation.test(name) ? name : 'of another name';
+    const key = `${environment} ${relation}`;
+    if (logged.has(key) || logged.size >= maxLogged) return;
+    logged.add(key);
+    const what = 'a link of the bank cannot be followed through the gateway, and stays as the bank sent it';
+    log('warn', what, { environment, relation });
+  };
+}
+
+const plainRelation = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
+/** A bank could invent relations. */
+const maxLogged = 200;
