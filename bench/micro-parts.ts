@@ -13,8 +13,8 @@ import { createMatcher, type Operation } from '../src/pis/operations.ts';
 import type { RoutedRequest } from '../src/request/messages.ts';
 import { hashPaymentId } from '../src/request/payment-hash.ts';
 import { createRequestLogWriter } from '../src/request-log/request-log-writer.ts';
+import { createMapLinks } from '../src/rewriting/link-mapper.ts';
 import { rewriteLinks } from '../src/rewriting/rewrite-links.ts';
-import { createUrlMapper } from '../src/rewriting/url-mapper.ts';
 import { createMemoryState } from '../src/state/memory.ts';
 import { reservePermit } from '../src/state/token-bucket.ts';
 import { statusTtlMs } from '../src/status-cache/cache-control.ts';
@@ -90,9 +90,15 @@ const cachedPayment = serializeCachedPayment(observed);
 const affinity = { environment: 'sandbox', tenant: 'shop' };
 const record = serializeAffinityRecord({ affinities: [affinity], renewedAt: 0, retention: 'expiring' });
 
-const toPublic = createUrlMapper('https://gateway.example', 'berlingroup')(payment);
-const withLinks = Buffer.from(initiationResponse(id));
-const withoutLinks = Buffer.from(cachedBody);
+const mapLinksOf = createMapLinks({
+  publicUrl: 'https://gateway.example',
+  segment: 'berlingroup',
+  match,
+  hasAnyService: false,
+  onKept() {},
+});
+const links = mapLinksOf(payment, id);
+const withLinks = initiationResponse(id);
 const freshness = { finalTtl: 3_600_000, settledTtl: 60_000, pendingTtl: 1_000, pendingTtlMax: 15_000 };
 const rate = { perSecond: 50, burst: 50 };
 
@@ -172,8 +178,7 @@ export const parts: readonly Part[] = [
   { name: 'headers: find one', body: () => headerValue(fields, 'psu-ip-address') },
   { name: 'ledger: key and fingerprint, 1 KB', body: () => identityOf(payment) },
   { name: 'affinity: parse a payment record', body: () => parseAffinityRecord(record) },
-  { name: 'rewriting: body without links, 600 B', body: () => rewriteLinks(withoutLinks, toPublic) },
-  { name: 'rewriting: body with four links', body: () => rewriteLinks(withLinks, toPublic) },
+  { name: 'rewriting: body with four links', body: () => rewriteLinks(withLinks, links) },
   { name: 'status cache: key of a request', body: keyOfRead },
   { name: 'status cache: parse a payment, 600 B', body: () => parseCachedPayment(cachedPayment) },
   { name: 'status cache: response from the cache', body: () => toPisResponse(cachedResponse, 'sandbox') },

@@ -3,18 +3,36 @@
 import assert from 'node:assert/strict';
 import { createMatcher } from '../../../src/pis/operations.ts';
 import type { PisResponse, RoutedRequest } from '../../../src/request/messages.ts';
+import { createMapLinks } from '../../../src/rewriting/link-mapper.ts';
 import { environmentOf } from '../../kit/environment.ts';
 
 export const environment = environmentOf({ origin: 'https://api.bank.example', basePath: '/psd2' });
 
-/** A routed GET of a path, or a POST if the path has no GET. */
-export function routedRequest(path: string): RoutedRequest {
-  const match = createMatcher({
-    segment: path.slice(1, path.indexOf('v1/payments')),
-    paymentServices: 'any',
-    paymentProducts: 'any',
-    authorisationTypes: 'any',
+export const publicUrl = 'https://gateway.example';
+
+export const match = createMatcher({
+  segment: 'berlingroup',
+  paymentServices: ['payments', 'bulk-payments', 'periodic-payments'],
+  paymentProducts: 'any',
+  authorisationTypes: ['authorisations', 'cancellation-authorisations'],
+});
+
+/** The mappers of a gateway in front of the bank, and the relations whose links it could not rewrite. */
+export function createMapper(changes: Partial<Parameters<typeof createMapLinks>[0]> = {}) {
+  const kept: string[] = [];
+  const mapLinksOf = createMapLinks({
+    publicUrl,
+    segment: 'berlingroup',
+    match,
+    hasAnyService: false,
+    onKept: (_, relation) => kept.push(relation),
+    ...changes,
   });
+  return { kept, mapLinksOf };
+}
+
+/** A routed GET of a path, or a POST if the path has no GET. */
+export function routedRequest(path: string, changes: Partial<RoutedRequest> = {}): RoutedRequest {
   const found = [match('GET', path), match('POST', path)].find(({ kind }) => kind === 'operation');
   assert.ok(found?.kind === 'operation', path);
   return {
@@ -26,6 +44,7 @@ export function routedRequest(path: string): RoutedRequest {
     arrivedAtMs: 0,
     deadlineAtMs: 1000,
     environment,
+    ...changes,
   };
 }
 

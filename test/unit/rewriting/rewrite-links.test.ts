@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { rewriteLinks } from '../../../src/rewriting/rewrite-links.ts';
+import type { LinkMapper } from '../../../src/rewriting/link-mapper.ts';
+import { rewriteLinkObject, rewriteLinks } from '../../../src/rewriting/rewrite-links.ts';
 
 const toPublic = (address: string) =>
   address.startsWith('/v1/') ? `https://gateway.example${address}` : undefined;
 
-const rewritten = (text: string) => rewriteLinks(Buffer.from(text), toPublic).toString();
+const mapper: LinkMapper = { link: toPublic, payerLink: () => undefined };
+
+const rewritten = (text: string) => rewriteLinks(text, mapper);
 
 /** Links at `@` are rewritten; text at `!` and all other text is not. */
 function assertRewrittenAt(marked: string): void {
@@ -18,16 +21,8 @@ function assertRewrittenAt(marked: string): void {
   );
 }
 
-/** The same Buffer is returned, unchanged. */
-function assertUnchanged(
-  json: string | Buffer,
-  rewrite: (address: string) => string | undefined = toPublic,
-): void {
-  const body = Buffer.from(json);
-  const before = Buffer.from(body);
-  assert.equal(rewriteLinks(body, rewrite), body);
-  assert.deepEqual(body, before);
-}
+const assertUnchanged = (json: string, link: LinkMapper['link'] = toPublic) =>
+  assert.equal(rewriteLinks(json, { ...mapper, link }), json);
 
 describe('rewriteLinks', () => {
   test('rewrites links at any depth, also in arrays', () => {
@@ -56,9 +51,43 @@ describe('rewriteLinks', () => {
     assertRewrittenAt('{"scaRedirect":{"_links":{"self":{"href":"@"}}}}');
   });
 
+  test('rewrites links that are texts', () => {
+    assertRewrittenAt('{"_links":{"self":"@","status":["@",["@"]],"scaRedirect":"!","scaOAuth":["!"]}}');
+    assertRewrittenAt('{"_links":[{"self":"@"}]}');
+  });
+
+  test('gives the mapper the relation of each link, and those for the payer apart', () => {
+    const seen: string[] = [];
+    rewriteLinks(
+      '{"_links":{"self":"a","status":{"x":{"_links":{"inner":"b"}},"href":"c"},"list":[{"href":"d"},"e"],"scaRedirect":{"href":"f"},"scaOAuth":"g"},"z":{"_links":{"\\u0073elf":"h"}}}',
+      {
+        link: (url, relation) => void seen.push(`${relation} ${url}`),
+        payerLink: (url) => void seen.push(`payer ${url}`),
+      },
+    );
+    assert.deepEqual(seen, [
+      'self a',
+      'inner b',
+      'status c',
+      'list d',
+      'list e',
+      'payer f',
+      'payer g',
+      'self h',
+    ]);
+  });
+
+  test('rewrites the href of an object that is a link itself', () => {
+    const object = '{"title":"/v1/a","href":"/v1/a","x":{"href":"/v1/a"}}';
+    assert.equal(
+      rewriteLinkObject(object, mapper, 'location'),
+      '{"title":"/v1/a","href":"https://gateway.example/v1/a","x":{"href":"/v1/a"}}',
+    );
+  });
+
   test('changes only links in _links, not members that look like links', () => {
     assertRewrittenAt('{"href":"!","links":{"self":{"href":"!"}},"_LINKS":{"self":{"href":"!"}}}');
-    assertRewrittenAt('{"_links":{"href":"!","self":"!","a":{"HREF":"!","title":"!","b":{"href":"!"}}}}');
+    assertRewrittenAt('{"_links":{"href":"@","self":"@","a":{"HREF":"!","title":"!","b":{"href":"!"}}}}');
     assertRewrittenAt('{"_links":{"self":{"href":["!"],"x":["href","!"]}},"_links2":"_links"}');
     assertRewrittenAt(
       '{"challengeData":{"imageLink":"!"},"text":"{\\"_links\\":{\\"self\\":{\\"href\\":\\"!\\"}}}"}',
@@ -80,9 +109,9 @@ describe('rewriteLinks', () => {
 
   test('writes any new URL as valid JSON', () => {
     const odd = 'x"y\\z\n\u2028\ud800';
-    const result = rewriteLinks(Buffer.from('{"_links":{"self":{"href":"/"}}}'), () => odd);
+    const result = rewriteLinks('{"_links":{"self":{"href":"/"}}}', { ...mapper, link: () => odd });
 
-    assert.equal(JSON.parse(result.toString())._links.self.href, odd);
+    assert.equal(JSON.parse(result)._links.self.href, odd);
   });
 });
 
@@ -92,22 +121,7 @@ describe('a body is not changed', () => {
     assertUnchanged('{"_links":{"self":{"href":"https://other.example/v1/"}}}');
     assertUnchanged('{"_links":{"self":{"href":"\\/same"}}}', (address) => address);
     assertUnchanged('{"_links":{"self":{"href":7},"b":{"href":null},"c":null,"d":{}}}');
-    for (const text of ['null', '"href"', '7', '[]', '{}', ' ']) assertUnchanged(text);
-  });
-
-  test('if it is not JSON', () => {
-    const good = '{"_links":{"self":{"href":"/v1/a"}}}';
-    const bad = ['', '{', good.slice(0, -1), `${good}}`, `${good},`, `x${good}`, `\ufeff${good}`, `'${good}`];
-    for (const text of [...bad, good.replace('"/v1', '"\t/v1'), good.replace('v1', '\\x')])
-      assertUnchanged(text);
-  });
-
-  test('if it is not UTF-8', () => {
-    const good = '{"a":"ü","_links":{"self":{"href":"/v1/a"}}}';
-
-    assertUnchanged(Buffer.from(good, 'latin1'));
-    assertUnchanged(Buffer.from(good, 'utf16le'));
-    assertUnchanged(Buffer.concat([Buffer.from(good), Buffer.from([0xc0, 0xaf])]));
+    for (const text of ['null', '"href"', '7', '[]', '{}', ' ', '"_links"']) assertUnchanged(text);
   });
 });
 
@@ -157,19 +171,13 @@ describe('rewriteLinks, for any body', () => {
     assert.ok(changed > 100, `only ${changed} bodies had a link to rewrite`);
   });
 
-  test('returns the same bytes if no URL changes, for JSON and other bytes', () => {
-    const anything = fc.oneof(text, fc.string({ unit: 'binary' }), fc.uint8Array().map(Buffer.from));
+  test('returns the same text if no URL changes', () => {
     fc.assert(
-      fc.property(anything, (body) => {
+      fc.property(text, (body) => {
         assertUnchanged(body, () => undefined);
         assertUnchanged(body, (found) => found);
       }),
     );
-  });
-
-  test('does not change a text that is cut off at any position', () => {
-    const whole = '{"a":["x\\"",1],"_links":{"self":{"href":"/v1/a","t":"\\u0041"}}}';
-    for (let length = 0; length < whole.length; length++) assertUnchanged(whole.slice(0, length));
   });
 
   test('handles a nesting of 100,000 levels and bodies of several megabytes', { timeout: 20_000 }, () => {
@@ -177,7 +185,6 @@ describe('rewriteLinks, for any body', () => {
     const deep = 100_000;
     assertRewrittenAt(`${'['.repeat(deep)}${link}${']'.repeat(deep)}`);
     assertRewrittenAt(`${'{"_links":{"a":'.repeat(deep)}{"href":"@"}${'}}'.repeat(deep)}`);
-    assertUnchanged(`"href"${'['.repeat(4_000_000)}`);
     assertRewrittenAt(`[${`${link},`.repeat(100_000)}0]`);
     assertRewrittenAt(
       `{"_links":{"a":{"href":"@"}},"text":"${'\\\\'.repeat(2_000_000)}","more":"${'x'.repeat(2_000_000)}"}`,
@@ -188,13 +195,16 @@ describe('rewriteLinks, for any body', () => {
 /** The obvious implementation, which cannot keep the bytes. */
 function naive(value: unknown, within: 'other' | 'links' | 'link' | 'payer' = 'other'): unknown {
   if (Array.isArray(value)) return value.map((element) => naive(element, within));
+  if (within === 'link' && typeof value === 'string') return toPublic(value) ?? value;
   if (typeof value !== 'object' || value === null) return value;
   const members = Object.entries(value).map(([key, member]) => {
-    if (within === 'link' && key === 'href' && typeof member === 'string')
-      return [key, toPublic(member) ?? member];
+    if (within === 'link' && typeof member === 'string')
+      return [key, key === 'href' ? (toPublic(member) ?? member) : member];
     if (within === 'payer') return [key, member];
-    if (within === 'links') return [key, naive(member, key.startsWith('sca') ? 'payer' : 'link')];
+    if (within === 'links') return [key, naive(member, isPayers(key) ? 'payer' : 'link')];
     return [key, naive(member, key === '_links' ? 'links' : 'other')];
   });
   return Object.fromEntries(members);
 }
+
+const isPayers = (name: string) => name === 'scaRedirect' || name === 'scaOAuth';

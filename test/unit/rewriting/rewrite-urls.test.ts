@@ -6,9 +6,9 @@ import { maxDecodedBytes } from '../../../src/request/content-coding.ts';
 import { GatewayError } from '../../../src/request/errors.ts';
 import type { PisResponse } from '../../../src/request/messages.ts';
 import { rewriteUrls } from '../../../src/rewriting/rewrite-urls.ts';
-import { bankResponse, routedRequest } from './messages.ts';
+import { bankResponse, createMapper, publicUrl, routedRequest } from './messages.ts';
 
-const stage = rewriteUrls('https://gateway.example', 'berlingroup');
+const stage = rewriteUrls(createMapper().mapLinksOf, publicUrl);
 const request = routedRequest('/berlingroup/v1/payments/p/1');
 
 /** The response of the stage for a response of the bank. */
@@ -68,19 +68,96 @@ describe('rewriteUrls', () => {
     });
   }
 
-  test('does not change bodies of other types', async () => {
-    for (const type of [
-      'application/xml',
-      'text/plain',
-      'application/jsonp',
-      'multipart/form-data',
-      'json',
-      '',
-    ]) {
-      const response = bankResponse([['Content-Type', type]], bankBody);
-      assert.deepEqual(await rewrite(response), response, type);
+  test('rewrites the links of JSON under every label, in the encoding of the bank', async () => {
+    for (const type of ['application/xml', 'text/plain', 'application/json;charset=x-foo', '']) {
+      const { body } = await rewrite(bankResponse([['Content-Type', type]], bankBody));
+      assert.equal(body.toString(), gatewayBody, type);
     }
-    assert.deepEqual(await rewrite(bankResponse([], bankBody)), bankResponse([], bankBody));
+    const swap = (text: string) => Buffer.from(text, 'utf16le').swap16();
+    const utf16 = (text: string) => Buffer.from(text, 'utf16le');
+    const marks = {
+      utf8: Buffer.from([0xef, 0xbb, 0xbf]),
+      le: Buffer.from([0xff, 0xfe]),
+      be: Buffer.from([0xfe, 0xff]),
+    };
+    const named = (body: string) => body.replace('123.50', '"Müller"');
+    const encodings: readonly ((text: string) => Buffer)[] = [
+      (text) => Buffer.concat([marks.utf8, Buffer.from(text)]),
+      (text) => Buffer.concat([marks.le, utf16(text)]),
+      (text) => Buffer.concat([marks.be, swap(text)]),
+      utf16,
+      swap,
+      (text) => Buffer.from(text, 'latin1'),
+    ];
+    for (const encode of encodings) {
+      const { body } = await rewrite(bankResponse([json], encode(named(bankBody))));
+      assert.deepEqual(body, encode(named(gatewayBody)));
+    }
+  });
+
+  test('does not change bodies that are not JSON', async () => {
+    const good = '{"_links":{"self":{"href":"/v1/payments/p/1"}}}';
+    const bad = [
+      '',
+      '{',
+      good.slice(0, -1),
+      `${good}}`,
+      `${good},`,
+      `x${good}`,
+      `'${good}`,
+      '"_links"',
+      good.replace('"/v1', '"\t/v1'),
+    ];
+    for (const text of [...bad, good.replace('v1', '\\x'), `<a>${good}</a>`]) {
+      const response = bankResponse([json], text);
+      assert.deepEqual(await rewrite(response), response, text);
+    }
+    const cut = '{"a":["x\\"",1],"_links":{"self":{"href":"/v1/payments/p/1","t":"\\u0041"}}}';
+    for (let length = 0; length < cut.length; length++) {
+      const response = bankResponse([json], cut.slice(0, length));
+      assert.equal(await rewrite(response), response);
+    }
+  });
+
+  test('does not change an answer that leaves the outcome in doubt', async () => {
+    const meaning = { outcome: 'in-doubt', paymentId: undefined, why: 'the bank answered 302' } as const;
+    const response = { ...bankResponse([json, ['Location', '/v1/payments/p/1']], bankBody), meaning };
+    assert.equal(await rewrite(response), response);
+  });
+
+  test('rewrites the href of a Location in JSON in place', async () => {
+    const { headers } = await rewrite(
+      bankResponse([
+        ['Location', '{"href": "/v1/payments/p/1" }'],
+        ['Location', '{"href":"https://www.bank.example/"}'],
+        ['Location', '{"href":"/v1/payments/p/1"'],
+        ['Location', '["/v1/payments/p/1"]'],
+      ]),
+    );
+    assert.deepEqual(
+      headers.map(([, value]) => value),
+      [
+        '{"href": "https://gateway.example/berlingroup/v1/payments/p/1" }',
+        '{"href":"https://www.bank.example/"}',
+        '{"href":"/v1/payments/p/1"',
+        '["/v1/payments/p/1"]',
+      ],
+    );
+  });
+
+  test('notes the ids that must be recorded, of links and of the lists in the body', async () => {
+    const authorisations = routedRequest('/berlingroup/v1/payments/p/1/authorisations');
+    const body =
+      '{"authorisationIds":["a/b","plain"],"authorisationId":"c;d","_links":{"scaStatus":"/v1/payments/p/1/authorisations/e%3Df"}}';
+    const { bankIds } = await stage(authorisations, async () => bankResponse([json], body));
+    assert.deepEqual(bankIds, { authorisations: ['e%3Df', 'c%3Bd', 'a%2Fb'] });
+    const meaning = { outcome: 'accepted', paymentId: 'x/1', why: undefined } as const;
+    const created = { ...bankResponse([['Location', '/v1/payments/p/x%2f1']]), meaning };
+    const initiation = routedRequest('/berlingroup/v1/payments/p');
+    assert.deepEqual((await stage(initiation, async () => created)).bankIds, {
+      payment: 'x%2f1',
+      authorisations: [],
+    });
   });
 
   test('removes fields that describe the original bytes if the body changes', async () => {
@@ -137,6 +214,7 @@ describe('rewriteUrls of an encoded response', () => {
     GZip: gzipSync,
     deflate: deflateSync,
     br: brotliCompressSync,
+    zstd: zstdCompressSync,
     'deflate, gzip': (body: Buffer | string) => gzipSync(deflateSync(body)),
     'identity, gzip': gzipSync,
   };
@@ -161,7 +239,7 @@ describe('rewriteUrls of an encoded response', () => {
   });
 
   test('does not change a body in an unknown coding', async () => {
-    for (const coding of ['zstd', 'aes128gcm', 'gzip, zstd', '"gzip"']) {
+    for (const coding of ['aes128gcm', 'gzip, compress', '"gzip"']) {
       const response = bankResponse([json, ['Content-Encoding', coding]], zstdCompressSync(bankBody));
       assert.deepEqual(await rewrite(response), response, coding);
     }
