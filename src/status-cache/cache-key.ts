@@ -150,14 +150,20 @@ export function createCacheKeys({ keyValues, pubsub }: Pick<State, 'keyValues' |
 
   function variantOf(known: string, request: RoutedRequest, { keyText }: CacheFields): Variant {
     const tenantId = currentTenantId(request);
-    const { paymentService, paymentProduct } = request.operation;
-    const text = `${known}\n${tenantId}\n${paymentService}\n${paymentProduct}${keyText}`;
+    const { paymentService, paymentProduct, search } = request.operation;
+    const text = `${known}\n${tenantId}\n${paymentService}\n${paymentProduct}\n${search}${keyText}`;
     const cached = variants.get(text);
     if (cached) return cached;
     const values = (name: string) => headerValues(request.headers, name).join('\n');
     const keyedHash = createKeyedHash(known);
     const credential = keyedHash([tenantId, ...credentialFields.map(values)]);
-    const variant = keyedHash([credential, paymentService, paymentProduct, ...variantFields.map(values)]);
+    const variant = keyedHash([
+      credential,
+      paymentService,
+      paymentProduct,
+      search,
+      ...variantFields.map(values),
+    ]);
     const computed = { variant, credential };
     variants.set(text, computed);
     return computed;

@@ -95,12 +95,21 @@ export function toPisResponse(cached: CachedResponse, environment: string): PisR
 const maxLength = 64 * 1024;
 /** A TPP that varies its `Accept-Language` must not make every read of the payment expensive. */
 const maxResponses = 64;
+/** Of one caller, who could otherwise displace the responses of others with ever new queries. */
+const maxResponsesOfCaller = 8;
 
 /** The stored value; contains only the newest responses if there are too many. */
 export function serializeCachedPayment(payment: CachedPayment): string {
   const { generation, statusHash, statusSinceMs, responses, endedAuthorisations } = payment;
+  const perCaller = new Map<string, number>();
+  const isKept = ([, { credential }]: readonly [string, CachedResponse]) => {
+    const count = (perCaller.get(credential) ?? 0) + 1;
+    perCaller.set(credential, count);
+    return count <= maxResponsesOfCaller;
+  };
   const newest = Object.entries(responses)
     .toSorted(([, one], [, other]) => other.fetchedAtMs - one.fetchedAtMs)
+    .filter(isKept)
     .slice(0, maxResponses);
   const e = newest.map(([variant, { headers, body, fetchedAtMs, ttlMs, credential, publicUrl }]) => {
     const b = body.toString('base64');

@@ -166,7 +166,10 @@ describe('serialization of a cached payment', () => {
 
   test('keeps the newest responses within the size limit', () => {
     const responses = Object.fromEntries(
-      Array.from({ length: 400 }, (_, index) => [`v${index}`, response(index, 1_000)]),
+      Array.from({ length: 400 }, (_, index) => [
+        `v${index}`,
+        { ...response(index, 1_000), credential: `caller ${index}` },
+      ]),
     );
     const text = serializeCachedPayment({ ...known, responses });
     assert.ok(text.length <= 64 * 1024);
@@ -174,9 +177,27 @@ describe('serialization of a cached payment', () => {
     assert.ok(stored.length >= 8 && stored.includes('v399') && !stored.includes('v0'));
   });
 
+  test('keeps the eight newest responses of each caller', () => {
+    const of = (credential: string, from: number) =>
+      Array.from({ length: 20 }, (_, index) => [
+        `${credential}${index}`,
+        { ...response(from + index), credential },
+      ]);
+    const responses = Object.fromEntries([...of('one', 0), ...of('other', 1_000)]);
+    const stored = Object.keys(parseCachedPayment(serializeCachedPayment({ ...known, responses })).responses);
+    const expected = Array.from({ length: 8 }, (_, index) => [
+      `one${12 + index}`,
+      `other${12 + index}`,
+    ]).flat();
+    assert.deepEqual(stored.toSorted(), expected.toSorted());
+  });
+
   test('keeps a limited number of small responses', () => {
     const responses = Object.fromEntries(
-      Array.from({ length: 2_000 }, (_, index) => [`v${index}`, response(index)]),
+      Array.from({ length: 2_000 }, (_, index) => [
+        `v${index}`,
+        { ...response(index), credential: `caller ${index}` },
+      ]),
     );
     const stored = Object.keys(parseCachedPayment(serializeCachedPayment({ ...known, responses })).responses);
     assert.ok(stored.length >= 32 && stored.length <= 100, `${stored.length} are stored`);
