@@ -68,7 +68,11 @@ const pathVersion = z.union(
 
 const queryParameters = z
   .union(
-    [z.literal('any'), z.literal('none'), z.array(z.string().min(1, 'expected the name of a parameter').max(128)).max(100)],
+    [
+      z.literal('any'),
+      z.literal('none'),
+      z.array(z.string().min(1, 'expected the name of a parameter').max(128)).max(100),
+    ],
     'expected any, none, or a list of names such as [bic]',
   )
   .transform((names) => (names === 'none' ? [] : names));
