@@ -14,6 +14,7 @@ import {
 } from './config/config-changes.ts';
 import { type DerivedDefault, describeDerived } from './config/derive-defaults.ts';
 import type { LoadedConfig } from './config/load.ts';
+import { secretMask } from './config/redact.ts';
 import type { Config } from './config/schema.ts';
 import { describeWarning, exposureWarnings } from './config/warnings.ts';
 import type { RequestHandler, RequestHandlers } from './request-handler.ts';
@@ -64,12 +65,16 @@ export function createConfigReloader({
     const applied = pending.then(async () => {
       const effective = applicableOnReload(next, start);
       const changes = configChanges(currentConfig.value, effective);
-      const { guarded } = requestHandlers.current;
+      const { guarded, upstreams } = requestHandlers.current;
       const credentials = readCredentials(effective.admin); // before anything changes: a file may be missing
       await requestHandlers.replace(effective);
       access.replace(effective.admin, credentials);
       const profiles = changedProfiles(guarded, requestHandlers.current.guarded, changes);
-      return { changes: [...changes, ...profiles], restartRequired: configChanges(effective, next) };
+      const values = changedFixedValues(effective, upstreams, requestHandlers.current.upstreams, changes);
+      return {
+        changes: [...changes, ...profiles, ...values],
+        restartRequired: configChanges(effective, next),
+      };
     });
     pending = applied.catch(() => {});
     return applied;
@@ -125,6 +130,26 @@ function changedProfiles(
     if (isDeepStrictEqual(before.options.profile, own.options.profile)) return [];
     return [{ setting: `${setting} (content)`, from: before.hash, to: own.hash }];
   });
+}
+
+/** Files and variables with other values than before, under the same names. */
+function changedFixedValues(
+  { environments }: Config,
+  previous: RequestHandler['upstreams'],
+  next: RequestHandler['upstreams'],
+  changes: readonly ConfigChange[],
+): readonly ConfigChange[] {
+  return environments.all.flatMap(({ name: environment }) =>
+    (['headers', 'query'] as const).flatMap((kind) => {
+      const before = new Map(previous.fixedValues(environment)?.[kind]);
+      return (next.fixedValues(environment)?.[kind] ?? []).flatMap(([name, value]) => {
+        const setting = `environments.${environment}.${kind}.${name}`;
+        const isReported = changes.some((change) => change.setting === setting);
+        if (isReported || !before.has(name) || before.get(name) === value) return [];
+        return [{ setting: `${setting} (content)`, from: secretMask, to: secretMask }];
+      });
+    }),
+  );
 }
 
 /** Logs the defaults that differ from the documented ones. */

@@ -304,10 +304,9 @@ async function runPreflight(
   environment: EnvironmentSettings,
   upstreams: Upstreams,
 ): Promise<PreflightReport> {
-  const { agent, headers } = await upstreams.preflight(environment.name);
+  const { agent, url, headers } = await upstreams.preflight(environment.name);
   try {
-    const { baseUrl, probePath, probeExpects: expects } = environment;
-    return await preflight({ url: baseUrl + probePath, agent, headers, expects });
+    return await preflight({ url, agent, headers, expects: environment.probeExpects });
   } finally {
     agent.destroy();
   }

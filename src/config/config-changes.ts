@@ -2,8 +2,8 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { settingsInFileSyntax } from './file-syntax.ts';
-import { isMapping } from './object-path.ts';
-import { maskText, secretMask, secretNames } from './redact.ts';
+import { isMapping, type SettingPath } from './object-path.ts';
+import { isSecret, maskText, secretMask } from './redact.ts';
 import { listenUrl, localErrorPage } from './resolve-defaults.ts';
 import type { Config } from './schema.ts';
 import { globalSetting } from './setting-orders.ts';
@@ -51,7 +51,7 @@ export function compareConfigs(current: Config, next: Config): ReloadReport {
 
 /** Every setting whose effective value differs. An environment that follows a global setting is not listed as well. */
 export function configChanges(previous: Config, next: Config): readonly ConfigChange[] {
-  const changes = differences('', settingsInFileSyntax(previous), settingsInFileSyntax(next));
+  const changes = differences([], settingsInFileSyntax(previous), settingsInFileSyntax(next));
   return changes.filter(
     ({ setting, from, to }) =>
       globalSetting(setting) === setting ||
@@ -107,13 +107,13 @@ export const restartSettings: readonly string[] = [
   'tracing',
 ];
 
-function differences(setting: string, before: unknown, after: unknown): readonly ConfigChange[] {
+function differences(path: SettingPath, before: unknown, after: unknown): readonly ConfigChange[] {
   if (isDeepStrictEqual(before, after)) return [];
   const [from, to] = areKeyed(before, after) ? [byName(before), byName(after)] : [before, after];
   if (!isMapping(from) || !isMapping(to))
-    return [{ setting, from: textOf(from, setting), to: textOf(to, setting) }];
+    return [{ setting: path.join('.'), from: textOf(from, path), to: textOf(to, path) }];
   return [...new Set([...Object.keys(from), ...Object.keys(to)])].flatMap((key) =>
-    differences(setting === '' ? key : `${setting}.${key}`, from[key], to[key]),
+    differences([...path, key], from[key], to[key]),
   );
 }
 
@@ -128,13 +128,11 @@ const byName = (list: unknown) =>
 
 const isEntry = (text: string | null) => text?.startsWith('{');
 
-function textOf(value: unknown, setting: string): string | null {
+function textOf(value: unknown, path: SettingPath): string | null {
   if (value === undefined) return null;
-  if (secretNames.has(setting.split('.').at(-1) ?? '')) return secretMask;
-  if (Array.isArray(value)) return `[${value.map((item) => textOf(item, setting)).join(', ')}]`;
+  if (isSecret(path, value)) return secretMask;
+  if (Array.isArray(value)) return `[${value.map((item) => textOf(item, path)).join(', ')}]`;
   if (!isMapping(value)) return maskText(String(value));
-  const entries = Object.entries(value).map(
-    ([key, inner]) => `${key}: ${textOf(inner, `${setting}.${key}`)}`,
-  );
+  const entries = Object.entries(value).map(([key, inner]) => `${key}: ${textOf(inner, [...path, key])}`);
   return `{ ${entries.join(', ')} }`;
 }

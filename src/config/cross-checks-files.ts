@@ -8,6 +8,7 @@ import type { ConfigError } from './config-errors.ts';
 import { readProfile } from './contract-profile.ts';
 import type { CrossCheck, CrossCheckContext } from './cross-checks.ts';
 import { parseEncryptionKeys } from './encryption-keys.ts';
+import { readFixedValues } from './fixed-values.ts';
 import type { SettingPath } from './object-path.ts';
 import { configuredListeners } from './resolve-defaults.ts';
 import type { Config } from './schema.ts';
@@ -22,6 +23,7 @@ export const fileCrossChecks: readonly CrossCheck[] = [
   unusableClientCertificates,
   unusableSigningKeys,
   unusableProfiles,
+  unusableFixedValues,
 ];
 
 /** The text for a file that cannot be read: `ENOENT: PATH`. */
@@ -140,6 +142,18 @@ function unusableProfiles({ environments }: Config, { read }: CrossCheckContext)
     if (!result || 'profile' in result) return errors;
     return result.errors.map((why) => ({ path, message: `the file has a mistake: ${why}` }));
   });
+}
+
+function unusableFixedValues({ environments }: Config, { read }: CrossCheckContext): readonly ConfigError[] {
+  if (!read) return [];
+  return environments.all.flatMap((environment) =>
+    readFixedValues(environment, environments.variables, read).errors.map(
+      ({ path, message, cause, unreadable }) => ({
+        path,
+        message: unreadable === undefined ? message : readErrorText(cause, unreadable),
+      }),
+    ),
+  );
 }
 
 /** A file that a setting names. No content and no errors if the setting is absent or `read` is. */

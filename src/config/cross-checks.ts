@@ -3,6 +3,7 @@
 import type { ReadFile } from '../certificates/file-watcher.ts';
 import { type ConfigError, formatPath } from './config-errors.ts';
 import { closestName } from './did-you-mean.ts';
+import type { EnvironmentVariables } from './environment-variables.ts';
 import type { SettingPath } from './object-path.ts';
 import {
   configuredListeners,
@@ -11,7 +12,7 @@ import {
   noActiveEnvironment,
   shareAddress,
 } from './resolve-defaults.ts';
-import type { Config } from './schema.ts';
+import type { Config, EnvironmentSettings } from './schema.ts';
 import { redisUrl } from './sections/state.ts';
 import { fingerprintDigits, isLoopback } from './values.ts';
 
@@ -29,7 +30,8 @@ export interface CrossCheckContext {
   isFromVariable(path: SettingPath): boolean;
   /** Whether the file or an environment variable contains a valid value of the setting. */
   isWritten(path: SettingPath): boolean;
-  /** Reads the files that settings name; without it they are not checked. @throws Error if one cannot be read */
+  readonly variables: EnvironmentVariables;
+  /** Reads the files that settings name; without it, they and the variables that settings name are not checked. @throws Error if one cannot be read */
   readonly read?: ReadFile | undefined;
 }
 
@@ -277,14 +279,23 @@ function unknownEnvironment(name: string, known: readonly string[]): string {
 }
 
 function environmentsWithOneAddress({ environments: { all } }: Config): readonly ConfigError[] {
-  return duplicates(all, ({ origin, basePath }) => origin + basePath).map(({ index, first }) => {
+  return duplicates(all, addressOf).map(({ index, first }) => {
     const [name = '', other = ''] = [all[index]?.name, all[first]?.name];
     return {
       path: ['environments', name, 'baseUrl'],
       related: [['environments', other, 'baseUrl']],
-      message: `same URL as environments.${other}.baseUrl; two environments cannot have the same URL`,
+      message: `same URL as environments.${other}.baseUrl, and the same segment, pathVersion, query and headers: the bank cannot distinguish the two; change one of them`,
     };
   });
+}
+
+/** All that the bank, or a hub of several banks, can distinguish environments by. */
+function addressOf({ origin, prefixes, query, headers }: EnvironmentSettings): string {
+  const sorted = (values: EnvironmentSettings['headers']) =>
+    Object.entries(values)
+      .map(([name, value]) => JSON.stringify([name.toLowerCase(), value]))
+      .sort();
+  return JSON.stringify([origin, prefixes, sorted(query), sorted(headers)]);
 }
 
 function environmentsAtTheGateway({ environments, listen }: Config): readonly ConfigError[] {

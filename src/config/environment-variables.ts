@@ -87,6 +87,11 @@ function nameIn(section: string, capitals: string, tree: unknown): string {
 }
 
 function unknownVariable(variable: string, tree: unknown): OverriddenSettings['errors'][number] {
+  const entries = /^PENSTOCK_ENVIRONMENTS_.+_(?:HEADERS|QUERY|PATH_VERSION)(?=_)/.exec(variable)?.[0];
+  if (entries !== undefined) {
+    const message = `a variable cannot set a single entry; set ${entries} to all of them as JSON, or write { env: NAME } as the value in the file`;
+    return { variable, path: [], message };
+  }
   const known = [...settings.flatMap(({ path }) => variablesOf(path, tree)), ...notSettings];
   const similar = closestName(variable, known);
   const [first, ...others] = similar === undefined ? withSameEnd(variable, known) : [similar];

@@ -163,6 +163,7 @@ function loadText(
     read,
     adminToken: Boolean(variables.PENSTOCK_ADMIN_TOKEN),
     oidcClientSecret: Boolean(variables.PENSTOCK_ADMIN_OIDC_CLIENT_SECRET),
+    variables,
   };
   const result = validateSettings(overridden.tree, {
     ...context,

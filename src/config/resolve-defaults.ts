@@ -1,6 +1,8 @@
 /** Completes the parsed settings: defaults that depend on other settings, overrides per environment, parsed URLs. */
 
-import { type Lane, type OperationName, operations, prefixOf } from '../pis/operations.ts';
+import { type Lane, type OperationName, operations } from '../pis/operations.ts';
+import type { EnvironmentVariables } from './environment-variables.ts';
+import { fixedValueVariables } from './fixed-values.ts';
 import type {
   ClientSettings,
   Config,
@@ -14,7 +16,7 @@ import type {
 import { isLoopback } from './values.ts';
 
 /** Accepts any settings that the schema accepts. The cross-checks find contradictions. */
-export function resolveDefaults(settings: Settings): Config {
+export function resolveDefaults(settings: Settings, variables: EnvironmentVariables = {}): Config {
   const { active, ...sections } = settings.environments;
   const all = Object.entries(sections).map(([name, section]) => resolveEnvironment(name, section, settings));
   const { retired, ...tenants } = settings.tenants;
@@ -27,7 +29,11 @@ export function resolveDefaults(settings: Settings): Config {
     admin: { ...settings.admin, publicUrl: settings.admin.publicUrl ?? listenUrl(settings.admin) },
     clients: settings.clients.map((client) => resolveClient(client, names)),
     tenants: { retired, all: Object.entries(tenants).map(([name, { formerly }]) => ({ name, formerly })) },
-    environments: { active: active ?? onlyName ?? noActiveEnvironment, all },
+    environments: {
+      active: active ?? onlyName ?? noActiveEnvironment,
+      all,
+      variables: Object.fromEntries(all.flatMap(fixedValueVariables).map((name) => [name, variables[name]])),
+    },
   };
 }
 
@@ -103,10 +109,17 @@ function resolveEnvironment(
   const basePath = pathname.replace(/\/$/, '');
   const shaping = overrideShaping(global.shaping, section.shaping ?? {});
   const deadlines = overrideDeadlines(global.deadlines, section.deadlines ?? {});
-  const prefix = basePath + prefixOf(global.standard.segment);
-  const prefixes = prefixesOf(() => prefix);
-  return { ...section, name, origin, basePath, prefixes, queryParameters: 'any', shaping, deadlines };
+  const segment = section.segment ?? global.standard.segment;
+  const { pathVersion } = section;
+  const versionOf = (operation: OperationName) =>
+    typeof pathVersion === 'string' ? pathVersion : (pathVersion[operation] ?? pathVersion.default);
+  const prefixes = prefixesOf((operation) => joinPath(basePath, segment, versionOf(operation)));
+  return { ...section, name, origin, basePath, segment, prefixes, shaping, deadlines };
 }
+
+/** @param basePath empty, or with a slash at the beginning */
+export const joinPath = (basePath: string, ...parts: readonly string[]): string =>
+  [basePath, ...parts.filter((part) => part !== '')].join('/');
 
 /** The paths at the bank before `/{payment-service}`, of all operations. */
 export function prefixesOf(

@@ -90,15 +90,16 @@ export type EnvironmentTlsSettings = NonNullable<EnvironmentSection['tls']>;
 export type SigningSettings = NonNullable<EnvironmentSection['signing']>;
 
 /** One environment of the bank; assignable to `Environment` of `request/`. */
-export type EnvironmentSettings = Omit<EnvironmentSection, 'shaping' | 'deadlines'> & {
+export type EnvironmentSettings = Omit<EnvironmentSection, 'segment' | 'shaping' | 'deadlines'> & {
   readonly name: string;
   /** Scheme, host and port: `https://api.bank.example`. */
   readonly origin: string;
-  /** The path before the standard's segment: empty, or such as `/psd2` without a trailing slash. */
+  /** The path before the segment: empty, or such as `/psd2` without a trailing slash. */
   readonly basePath: string;
+  /** The bank's path between `basePath` and its version: zero or more path segments. */
+  readonly segment: string;
   /** The whole path at the bank before `/{payment-service}`, by operation, without a slash at the end. */
   readonly prefixes: Readonly<Record<OperationName, string>>;
-  readonly queryParameters: 'any' | readonly string[];
   /** The global shaping with the overrides of this environment. */
   readonly shaping: ShapingSettings;
   /** The global deadlines with the overrides of this environment. */
@@ -110,6 +111,8 @@ export interface EnvironmentsSettings {
   readonly active: string;
   /** In the order of the file. */
   readonly all: readonly EnvironmentSettings[];
+  /** The values of the environment variables that `headers` and `query` name, as far as they are set. Secrets: never log them. */
+  readonly variables: Readonly<Record<string, string | undefined>>;
 }
 
 export interface TenantsSettings {

@@ -2,8 +2,8 @@
 
 import { settingsInFileSyntax } from './file-syntax.ts';
 import type { LoadedValidConfig } from './load.ts';
-import { isMapping, type SettingPath } from './object-path.ts';
-import { maskText, secretNames } from './redact.ts';
+import { isMapping, type SettingPath, valueAt } from './object-path.ts';
+import { isSecret, isSecretHash, maskText, secretMask } from './redact.ts';
 import type { Config } from './schema.ts';
 import { globalSetting } from './setting-orders.ts';
 import { schemaAt } from './settings.ts';
@@ -16,7 +16,7 @@ export function showConfig(loaded: LoadedValidConfig): string {
     `Effective configuration${loaded.file === undefined ? '' : ` of ${loaded.file}`}. The comments name the source of each value.`,
     maskedSecrets,
   ];
-  return writeYaml(tree, header, (path) => describeSource(path, loaded));
+  return writeYaml(tree, header, (path) => describeSource(path, loaded, valueAt(tree, path)));
 }
 
 /** The same for the configuration of a running gateway, which does not know the sources of the values. */
@@ -26,14 +26,14 @@ export function configInFileSyntax(config: Config): string {
 }
 
 const maskedSecrets =
-  'Secrets are masked: replace the hashes 00... before you use this as a configuration file.';
+  'Secrets are masked: replace the hashes 00... and the texts *** before you use this as a configuration file.';
 
 /** The effective settings and their sources, for programs. */
 export const listSettings = (loaded: LoadedValidConfig): readonly ShownSetting[] =>
   leavesOf(maskSecrets(settingsInFileSyntax(loaded.config)), []).map(({ path, value }) => ({
     path,
     value,
-    source: describeSource(path, loaded),
+    source: describeSource(path, loaded, value),
   }));
 
 export interface ShownSetting {
@@ -43,9 +43,8 @@ export interface ShownSetting {
   readonly source: string;
 }
 
-function describeSource(path: SettingPath, loaded: LoadedValidConfig): string {
-  const isMasked = secretNames.has(String(path.at(-1)));
-  return sourceOf(path, loaded) + (isMasked ? ', masked' : '');
+function describeSource(path: SettingPath, loaded: LoadedValidConfig, value: unknown): string {
+  return sourceOf(path, loaded) + (isSecret(path, value) ? ', masked' : '');
 }
 
 function sourceOf(path: SettingPath, { originOf, derived }: LoadedValidConfig): string {
@@ -66,17 +65,20 @@ function sourceOf(path: SettingPath, { originOf, derived }: LoadedValidConfig): 
 /** Each masked hash is another one: two clients must not have the same. */
 function maskSecrets(tree: unknown): unknown {
   let masked = 0;
-  function mask(value: unknown, key: string): unknown {
-    if (secretNames.has(key)) {
+  function mask(value: unknown, path: SettingPath): unknown {
+    if (isSecretHash(path)) {
       masked += 1;
       return String(masked).padStart(64, '0');
     }
+    if (isSecret(path, value)) return secretMask;
     if (typeof value === 'string') return maskText(value, '').replace('://@', '://');
-    if (Array.isArray(value)) return value.map((item) => mask(item, key));
+    if (Array.isArray(value)) return value.map((item, index) => mask(item, [...path, index]));
     if (!isMapping(value)) return value;
-    return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, mask(inner, name)]));
+    return Object.fromEntries(
+      Object.entries(value).map(([name, inner]) => [name, mask(inner, [...path, name])]),
+    );
   }
-  return mask(tree, '');
+  return mask(tree, []);
 }
 
 interface Leaf {

@@ -59,7 +59,7 @@ export function validateSettings(
     (reduced, { path, value }) => withValue(reduced, path, value),
     validTree,
   );
-  const config = resolveDefaults(schema.parse(completeTree));
+  const config = resolveDefaults(schema.parse(completeTree), context.variables);
   const fullContext = { ...context, isWritten, environmentNames: environmentNamesIn(placedTree) };
   /** A removed setting has its default, which the user has not written: a contradiction with it is not the user's. */
   const isMeaningful = ({ path, related = [] }: ConfigError) =>

@@ -7,9 +7,10 @@ import { certificateNames, isInDomain } from '../certificates/certificate-names.
 import type { ReadFile } from '../certificates/file-watcher.ts';
 import { type CertificateUse, expiryWarning } from '../certificates/installed-certificates.ts';
 import { type ConfigError, formatPath } from './config-errors.ts';
+import { saysSecret } from './fixed-values.ts';
 import type { SettingPath } from './object-path.ts';
 import { placeholderWarnings } from './placeholders.ts';
-import { configuredListeners, hasNamedOperators } from './resolve-defaults.ts';
+import { configuredListeners, hasNamedOperators, joinPath } from './resolve-defaults.ts';
 import type { Config } from './schema.ts';
 import { isLoopback } from './values.ts';
 
@@ -37,6 +38,7 @@ export const configWarnings = (config: Config, context: WarningContext): readonl
     sessionsInPlainText,
     signInOnLoopback,
     repeatedSegment,
+    secretsInTheFile,
     clientsOfInactiveEnvironments,
     stateInMemory,
     webhooksWithoutKey,
@@ -107,16 +109,40 @@ function signInOnLoopback({ admin }: Config): readonly ConfigWarning[] {
   return [{ path: ['admin', 'publicUrl'], related: [['admin', 'host']], message }];
 }
 
-function repeatedSegment({ standard: { segment }, environments }: Config): readonly ConfigWarning[] {
-  const prefix = segment === '' ? '/v1' : `/${segment}/v1`; // the gateway appends it to baseUrl
-  return environments.all.flatMap(({ name, origin, basePath }) => {
-    const index = `${basePath}/`.indexOf(segment === '' ? '/v1/' : `/${segment}/`);
+function repeatedSegment({ environments }: Config): readonly ConfigWarning[] {
+  return environments.all.flatMap(({ name, origin, basePath, segment, prefixes }) => {
+    const prefix = prefixes.initiatePayment;
+    const version = prefix.slice(joinPath(basePath, segment).length).replace(/^\//, '');
+    const index = segment === '' ? endOf(basePath, version) : `${basePath}/`.indexOf(`/${segment}/`);
     if (index < 0) return [];
     const message =
-      `the path contains the standard segment, which the gateway appends: requests go to ${origin}${basePath}${prefix}/payments/...; ` +
-      `remove ${basePath.slice(index)} from baseUrl, or correct standard.segment`;
-    return [{ path: ['environments', name, 'baseUrl'], related: [['standard', 'segment']], message }];
+      `the path contains the ${segment === '' ? 'version' : 'standard segment'}, which the gateway appends: requests go to ${origin}${prefix}/payments/...; ` +
+      `remove ${basePath.slice(index)} from baseUrl, or correct the segment and pathVersion of this environment`;
+    const related = [
+      ['standard', 'segment'],
+      ['environments', name, 'segment'],
+      ['environments', name, 'pathVersion'],
+    ];
+    return [{ path: ['environments', name, 'baseUrl'], related, message }];
   });
+}
+
+/** Where the path ends with this version; -1 if it does not. */
+const endOf = (path: string, version: string) =>
+  version !== '' && path.endsWith(`/${version}`) ? path.length - version.length - 1 : -1;
+
+function secretsInTheFile({ environments }: Config): readonly ConfigWarning[] {
+  return environments.all.flatMap((environment) =>
+    (['headers', 'query'] as const).flatMap((kind) =>
+      Object.entries(environment[kind]).flatMap(([field, value]) => {
+        if (typeof value !== 'string' || !saysSecret(field)) return [];
+        const path = ['environments', environment.name, kind, field];
+        const message =
+          'the name says that this text is a secret; write it into a file or an environment variable, and { file: PATH } or { env: NAME } here';
+        return [{ path, message }];
+      }),
+    ),
+  );
 }
 
 function clientsOfInactiveEnvironments({ clients, environments }: Config): readonly ConfigWarning[] {

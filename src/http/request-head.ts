@@ -11,6 +11,7 @@ import {
   type HeaderField,
   type HeaderFields,
   isHopByHop,
+  isKeptFromBank,
   withoutFields,
 } from '../pis/headers.ts';
 import { cacheByName } from '../pis/name-cache.ts';
@@ -47,32 +48,6 @@ const singletonFields: readonly string[] = [
   'x-api-key',
   'x-request-id',
 ];
-
-/** Fields for the gateway itself, fields of proxies, and `Host` and `Content-Length`, which each hop sets. */
-const gatewayFields: ReadonlySet<string> = new Set([
-  'content-length',
-  'expect',
-  'forwarded',
-  'host',
-  'penstock-environment',
-  'x-api-key',
-  'x-real-ip',
-  // Some frameworks let these override the request line: the bank must carry out the request that was validated here.
-  'x-http-method',
-  'x-http-method-override',
-  'x-method-override',
-  'x-original-method',
-  'x-original-uri',
-  'x-original-url',
-  'x-rewrite-url',
-]);
-
-/**
- * Fields in which a proxy that terminates TLS passes on the client's identity (RFC 9440, and what nginx, HAProxy, Envoy,
- * AWS and Azure send). A bank might trust them, but its client is this gateway.
- */
-const clientIdentityFields =
-  /^(x-forwarded-|x-internal-|client-cert|x-client-(cert|verify|dn)|(x-)?ssl-client|x-ssl-|x-tls-|x-amzn-mtls-|x-arr-|tpp-qwac)/;
 
 /** The head of one request. A slot of a field holds its first value; `undefined` if the request does not have the field. */
 export class RequestHead {
@@ -236,7 +211,7 @@ const traitsOf = cacheByName((field): FieldTraits => {
     name,
     singletonBit: singleton < 0 ? 0 : 1 << singleton,
     isReadHere: slotFields.has(name),
-    isForwarded: !isHopByHop(name) && !gatewayFields.has(name) && !clientIdentityFields.test(name),
+    isForwarded: !isHopByHop(name) && !isKeptFromBank(name),
     isAmbiguous: name.includes('_'),
   };
 });

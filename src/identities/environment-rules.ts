@@ -1,7 +1,7 @@
 /** Which recorded bank each configured environment calls, as a pure function of the record and the settings. */
 
 import type { EnvironmentRecord } from './identities-record.ts';
-import type { EnvironmentIdentitySettings } from './identity-settings.ts';
+import { addressOfBank, type EnvironmentIdentitySettings } from './identity-settings.ts';
 
 /** The recorded environment of these settings: same name, and one of its banks. */
 export const findEnvironment = (
@@ -18,12 +18,11 @@ export const applyEnvironmentSettings = (
 
 function applyEnvironment(
   recorded: EnvironmentRecord[],
-  { name, bank, movedFrom }: EnvironmentIdentitySettings,
+  settings: EnvironmentIdentitySettings,
 ): EnvironmentRecord[] {
+  const { name, bank, movedFrom } = settings;
   const banks = [bank, ...movedFrom];
-  const same = recorded.filter(
-    (one) => one.name === name && one.banks.some((address) => banks.includes(address)),
-  );
+  const same = sameEnvironments(recorded, settings);
   const [first] = same;
   if (!first) return [...recorded, { ids: [freeId(recorded, name)], name, banks: [...new Set(banks)] }];
   const merged: EnvironmentRecord = {
@@ -35,6 +34,23 @@ function applyEnvironment(
     if (one === first) return [merged];
     return same.includes(one) ? [] : [one];
   });
+}
+
+/**
+ * The recorded environments that these settings continue: those of its bank and of `movedFrom`. If there is none, and no other
+ * environment shares the address, a changed segment, header or query means the same bank.
+ */
+function sameEnvironments(
+  recorded: readonly EnvironmentRecord[],
+  { name, bank, isShared, movedFrom }: EnvironmentIdentitySettings,
+): readonly EnvironmentRecord[] {
+  const own = recorded.filter((one) => one.name === name);
+  const same = own.filter(({ banks }) =>
+    banks.some((one) => one === bank || movedFrom.includes(addressOfBank(one))),
+  );
+  if (same.length > 0 || isShared) return same;
+  const atAddress = own.findLast(({ banks }) => banks.map(addressOfBank).includes(addressOfBank(bank)));
+  return atAddress === undefined ? [] : [atAddress];
 }
 
 /** The name itself, so that the records of earlier releases are found; no configured name contains `@`. */
@@ -51,8 +67,10 @@ export const movedBankWarnings = (
   settings.flatMap(({ name, bank }) => {
     const others = recorded.filter((one) => one.name === name && !one.banks.includes(bank));
     if (others.length === 0) return [];
-    const addresses = others.flatMap(({ banks }) => banks).join(', ');
+    const addresses = [...new Set(others.flatMap(({ banks }) => banks.map(addressOfBank)))];
+    const changed = addresses.includes(addressOfBank(bank)) ? 'segment, headers or query' : 'baseUrl';
+    const list = addresses.join(', ');
     return [
-      `environments.${name}.baseUrl has changed: requests for payments created at ${addresses} are refused; if it is the same bank, set environments.${name}.movedFrom: [${addresses}]`,
+      `environments.${name}.${changed} has changed: requests for payments created at ${list} are refused; if it is the same bank, set environments.${name}.movedFrom: [${list}]`,
     ];
   });

@@ -1,7 +1,8 @@
 /** The part of a configuration that decides the identities of tenants and environments. */
 
 import { hash } from 'node:crypto';
-import type { Config } from '../config/schema.ts';
+import { saysSecret } from '../config/fixed-values.ts';
+import type { Config, EnvironmentSettings } from '../config/schema.ts';
 import { anonymousTenant } from './identities-record.ts';
 
 export interface TenantIdentitySettings {
@@ -21,8 +22,10 @@ export interface CredentialSettings {
 
 export interface EnvironmentIdentitySettings {
   readonly name: string;
-  /** Origin and base path. */
+  /** Origin and base path, and what distinguishes the environment at a hub: `https://hub.example/psd2#` and a hash. */
   readonly bank: string;
+  /** Whether another environment has the same origin and base path. */
+  readonly isShared: boolean;
   readonly movedFrom: readonly string[];
 }
 
@@ -41,10 +44,31 @@ export function identitySettingsOf({ clients, tenants, environments }: Config): 
       credentials: clients.filter(({ tenant }) => tenant === name).flatMap(credentialsOf),
     })),
     retired: tenants.retired,
-    environments: environments.all.map(({ name, origin, basePath, movedFrom }) => {
-      return { name, bank: origin + basePath, movedFrom };
+    environments: environments.all.map((environment) => {
+      const { name, origin, basePath, movedFrom } = environment;
+      const isShared = environments.all.some(
+        (other) => other !== environment && other.origin === origin && other.basePath === basePath,
+      );
+      return { name, bank: `${origin}${basePath}#${distinctionOf(environment)}`, isShared, movedFrom };
     }),
   };
+}
+
+/** The address of a recorded bank, without what distinguishes it. */
+export const addressOfBank = (bank: string): string => bank.split('#', 1)[0] ?? bank;
+
+/**
+ * A hash of what may name a bank at a hub. Not of secrets and versions, which change while the bank stays the same. A hash, because
+ * values of headers and queries are not stored in plain text.
+ */
+function distinctionOf({ segment, headers, query }: EnvironmentSettings): string {
+  const texts = [headers, query].map((values) =>
+    Object.entries(values)
+      .filter(([name, value]) => typeof value === 'string' && !saysSecret(name))
+      .map(([name, value]) => JSON.stringify([name.toLowerCase(), value]))
+      .sort(),
+  );
+  return hash('sha256', JSON.stringify([segment, ...texts]), 'base64url').slice(0, 16);
 }
 
 function credentialsOf({

@@ -23,6 +23,36 @@ const hopByHop: ReadonlySet<string> = new Set([
 /** @param name in lower case */
 export const isHopByHop = (name: string): boolean => hopByHop.has(name);
 
+/** Fields for the gateway itself, fields of proxies, and `Host` and `Content-Length`, which each hop sets. */
+const gatewayFields: ReadonlySet<string> = new Set([
+  'content-length',
+  'expect',
+  'forwarded',
+  'host',
+  'penstock-environment',
+  'x-api-key',
+  'x-real-ip',
+  // Some frameworks let these override the request line: the bank must carry out the request that was validated here.
+  'x-http-method',
+  'x-http-method-override',
+  'x-method-override',
+  'x-original-method',
+  'x-original-uri',
+  'x-original-url',
+  'x-rewrite-url',
+]);
+
+/**
+ * Fields in which a proxy that terminates TLS passes on the client's identity (RFC 9440, and what nginx, HAProxy, Envoy,
+ * AWS and Azure send). A bank might trust them, but its client is this gateway.
+ */
+const clientIdentityFields =
+  /^(x-forwarded-|x-internal-|client-cert|x-client-(cert|verify|dn)|(x-)?ssl-client|x-ssl-|x-tls-|x-amzn-mtls-|x-arr-|tpp-qwac)/;
+
+/** Whether the bank never receives a field of this name from a TPP. @param name in lower case */
+export const isKeptFromBank = (name: string): boolean =>
+  gatewayFields.has(name) || clientIdentityFields.test(name);
+
 /** All values of a field, in order. `name` in lower case. */
 export function headerValues(fields: HeaderFields, name: string): readonly string[] {
   const values: string[] = [];
@@ -55,9 +85,14 @@ export function withoutFields(fields: HeaderFields, names: ReadonlySet<string>):
 }
 
 /** Replaces all fields of that name with a single one. */
-export function withField(fields: HeaderFields, [name, value]: HeaderField): HeaderFields {
-  return [...withoutFields(fields, new Set([lowerCase(name)])), [name, value]];
-}
+export const withField = (fields: HeaderFields, field: HeaderField): HeaderFields =>
+  withFields(fields, [field]);
+
+/** Replaces all fields of these names. */
+export const withFields = (fields: HeaderFields, replacing: HeaderFields): HeaderFields => [
+  ...withoutFields(fields, new Set(replacing.map(([name]) => lowerCase(name)))),
+  ...replacing,
+];
 
 /** The members of a field that is a list of tokens, in lower case and in order (RFC 9110 section 5.6.1). `name` in lower case. */
 export function listMembers(fields: HeaderFields, name: string): readonly string[] {

@@ -10,9 +10,11 @@ import { EventEmitter } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Stream } from 'node:stream';
 import { createProxyMiddleware } from 'http-proxy-middleware';
+import type { FixedValues } from '../config/fixed-values.ts';
 import { hostWithoutBrackets } from '../config/values.ts';
-import { type HeaderField, type HeaderFields, isSameName } from '../pis/headers.ts';
+import { type HeaderField, type HeaderFields, isSameName, withFields } from '../pis/headers.ts';
 import type { Lane } from '../pis/operations.ts';
+import { withQueryParameters } from '../pis/query.ts';
 import { createBatchScheduler } from '../request/batch-scheduler.ts';
 import { emptyBody } from '../request/body-buffer.ts';
 import { endWithBody } from '../request/end-with-body.ts';
@@ -228,6 +230,19 @@ function callEvent(attempt: number, startedAtMs: number, connection: ConnectionI
     ...(connectMs !== undefined && { connectMs }),
     ...(firstByteMs !== undefined && { firstByteMs }),
     totalMs: performance.now() - startedAtMs,
+  };
+}
+
+/** Adds the fixed fields and parameters of the environment to every request, in place of the TPP's. */
+export function withFixedValues(transport: Transport, fixed: FixedValues): Transport {
+  if (fixed.headers.length + fixed.query.length === 0) return transport;
+  return {
+    send: (outbound) =>
+      transport.send({
+        ...outbound,
+        path: withQueryParameters(outbound.path, fixed.query),
+        headers: withFields(outbound.headers, fixed.headers),
+      }),
   };
 }
 

@@ -1,9 +1,13 @@
 /** The upstreams of one configuration. Each environment has connections, a transport, a rate limiter and circuits. */
 
 import { randomUUID } from 'node:crypto';
+import { readFromDisk } from '../certificates/file-watcher.ts';
 import { expirySamples, type InstalledCertificate } from '../certificates/installed-certificates.ts';
+import { formatPath } from '../config/config-errors.ts';
+import { type FixedValues, readFixedValues } from '../config/fixed-values.ts';
 import type { ClientSettings, Config, EnvironmentSettings } from '../config/schema.ts';
-import type { HeaderFields } from '../pis/headers.ts';
+import { type HeaderFields, withFields } from '../pis/headers.ts';
+import { withQueryParameters } from '../pis/query.ts';
 import { emptyBody } from '../request/body-buffer.ts';
 import { createCertificateLog } from '../telemetry/certificate-log.ts';
 import type { Telemetry } from '../telemetry/create-telemetry.ts';
@@ -19,7 +23,7 @@ import { createEnvironmentConnections } from './environment-connections.ts';
 import type { AdaptiveRates } from './shaping/adaptive-rate.ts';
 import type { PermitSources } from './shaping/permits.ts';
 import { createRateLimiter, type RateLimiterStats } from './shaping/rate-limiter.ts';
-import { createTransport, signed, type Transport } from './transport.ts';
+import { createTransport, signed, type Transport, withFixedValues } from './transport.ts';
 
 export interface Upstreams {
   /** @throws Error if there is no such environment */
@@ -27,6 +31,8 @@ export interface Upstreams {
   readonly prefetchPermit: PrefetchPermit;
   circuits(): readonly CircuitView[];
   limiters(): readonly EnvironmentLimiterStats[];
+  /** The fixed header fields and query parameters of an environment; `undefined` if there is no such environment. Secrets: never log them. */
+  fixedValues(environment: string): FixedValues | undefined;
   /** The client certificates (QWAC) and signing certificates (QSealC) in use. */
   certificates(): readonly InstalledCertificate[];
   /** Applies changed certificate files. Never rejects. */
@@ -40,6 +46,7 @@ export interface Upstreams {
 interface PreflightConnection {
   /** A separate pool; the caller must destroy it. */
   readonly agent: ConnectionPool;
+  readonly url: string;
   /** The header fields of a probe, signed if the environment signs its requests. */
   readonly headers: HeaderFields;
 }
@@ -63,6 +70,11 @@ export function createUpstreams(
   { log, metrics }: Pick<Telemetry, 'log' | 'metrics'>,
 ): Upstreams {
   const certificateLog = createCertificateLog(log, timeline);
+  const fixedValues = new Map(
+    config.environments.all.map(
+      (environment) => [environment.name, fixedValuesOf(environment, config)] as const,
+    ),
+  );
   const parts = new Map(
     config.environments.all.map((environment) => [environment.name, createParts(environment)] as const),
   );
@@ -78,13 +90,15 @@ export function createUpstreams(
     const connections = createEnvironmentConnections(environment, config.upstream, certificateLog);
     const times = { connectMs: deadlines.connect, writeSocketIdleMs: config.upstream.writeSocketIdle };
     const unsigned = createTransport(environment, connections.pool, times);
-    const transport = connections.currentSigner ? signed(unsigned, connections.currentSigner) : unsigned;
+    const maySign = connections.currentSigner ? signed(unsigned, connections.currentSigner) : unsigned;
+    const fixed = fixedValues.get(name) ?? missingEnvironment(name);
+    const transport = withFixedValues(maySign, fixed); // before the signature, which may cover them
     const adaptiveRate = adaptiveRates.of(name, { perSecond: shaping.rate, burst: shaping.burst });
     const limits = { permits: permits.of(name), adaptiveRate, isShared: isShared(config.clients, name) };
     const limiter = createRateLimiter(shaping, limits);
     const get = (deadlineAtMs: number) => getProbePath(environment, transport, deadlineAtMs);
     const probe = createProbe({ limiter, get, timeoutMs: deadlines.status });
-    return { connections, transport, limiter, probe };
+    return { environment, connections, transport, limiter, probe, fixed };
   }
 
   const upstreams = new Map<string, Upstream>(
@@ -105,15 +119,18 @@ export function createUpstreams(
     prefetchPermit: createPrefetchPermit((name) => upstreams.get(name)),
     circuits: circuits.views,
     limiters,
+    fixedValues: (name) => fixedValues.get(name),
     certificates,
     async pollCertificateFiles() {
       await Promise.all(Array.from(parts.values(), ({ connections }) => connections.pollFiles()));
     },
     async preflight(name) {
-      const { createPool, currentSigner } = (parts.get(name) ?? missingEnvironment(name)).connections;
-      const headers = probeHeaders();
+      const { environment, connections, fixed } = parts.get(name) ?? missingEnvironment(name);
+      const { createPool, currentSigner } = connections;
+      const headers = withFields(probeHeaders(), fixed.headers);
       return {
         agent: createPool(),
+        url: environment.origin + withQueryParameters(probeTarget(environment), fixed.query),
         headers: currentSigner ? await currentSigner().sign({ headers, body: emptyBody }) : headers,
       };
     },
@@ -194,18 +211,24 @@ function addGaugeSources(
 
 const isRefused = ({ state }: Pick<CircuitView, 'state'>) => state === 'open' || state === 'half-open';
 
-const getProbePath = (
-  { basePath, probePath }: EnvironmentSettings,
-  transport: Transport,
-  deadlineAtMs: number,
-) =>
+/** @throws Error that names the setting, if a file or variable cannot be used */
+function fixedValuesOf(environment: EnvironmentSettings, { environments }: Config): FixedValues {
+  const { values, errors } = readFixedValues(environment, environments.variables, readFromDisk);
+  const [error] = errors;
+  if (!error) return values;
+  throw new Error(`${formatPath(error.path)}: ${error.message}`, { cause: error.cause });
+}
+
+const getProbePath = (environment: EnvironmentSettings, transport: Transport, deadlineAtMs: number) =>
   transport.send({
     lane: 'status',
     method: 'GET',
-    path: basePath + probePath,
+    path: probeTarget(environment),
     deadlineAtMs,
     headers: probeHeaders(),
     body: emptyBody,
   });
+
+const probeTarget = ({ basePath, probePath }: EnvironmentSettings): string => basePath + probePath;
 
 const probeHeaders = (): HeaderFields => [['X-Request-ID', randomUUID()]];

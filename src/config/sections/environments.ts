@@ -2,7 +2,9 @@
 
 import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
+import { type OperationName, operations } from '../../pis/operations.ts';
 import { closestName } from '../did-you-mean.ts';
+import { fixedHeaders, fixedQuery } from '../fixed-values.ts';
 import { isMapping } from '../object-path.ts';
 import {
   environmentName,
@@ -15,6 +17,7 @@ import {
 } from '../values.ts';
 import { environmentContract } from './contract.ts';
 import { shapingOverrides } from './shaping.ts';
+import { pathSegments, segmentsExpected } from './standard.ts';
 import { deadlineOverrides } from './upstream.ts';
 
 const tls = z.strictObject({
@@ -47,6 +50,33 @@ const signing = z.strictObject({
 
 const statusExpected = 'expected a status from 400 to 499, such as 401';
 
+const operationNames = operations.map(({ name }) => name);
+
+const optionalVersions = operationNames.map((name) => [name, pathSegments().optional()] as const);
+type OptionalVersions = Record<OperationName, (typeof optionalVersions)[number][1]>;
+
+const pathVersion = z.union(
+  [
+    pathSegments(),
+    z.strictObject({
+      default: pathSegments().default('v1'),
+      ...(Object.fromEntries(optionalVersions) as OptionalVersions), // `fromEntries` forgets the names
+    }),
+  ],
+  `${segmentsExpected}, such as "v1.1" in quotes; or a mapping: { default: v1.1, startAuthorisation: v1 }`,
+);
+
+const queryParameters = z
+  .union(
+    [
+      z.literal('any'),
+      z.literal('none'),
+      z.array(z.string().min(1, 'expected the name of a parameter').max(128)).max(100),
+    ],
+    'expected any, none, or a list of names such as [bic]',
+  )
+  .transform((names) => (names === 'none' ? [] : names));
+
 export const environment = z.strictObject(
   {
     baseUrl: webAddress()
@@ -58,9 +88,29 @@ export const environment = z.strictObject(
         (address) => !isMetadata(new URL(address).hostname),
         'link-local address (169.254.0.0/16, the metadata service of cloud providers); enter the URL of the bank',
       )
+      .describe("The bank's URL before its segment, without it; it may have a path."),
+    segment: pathSegments()
+      .optional()
+      .meta({ defaultText: 'as in standard.segment' })
       .describe(
-        "The bank's URL before the standard segment (standard.segment), without it; it may have a path.",
+        "The bank's path between baseUrl and pathVersion: zero or more path segments. Requests go to `<baseUrl>/<segment>/<pathVersion>/payments/...`.",
       ),
+    pathVersion: pathVersion
+      .default('v1')
+      .describe(
+        "The version in the bank's path: zero or more path segments, such as `v1.1`. If the bank versions its operations separately, a mapping by their names: `{ default: v1.1, startAuthorisation: v1 }`.",
+      ),
+    queryParameters: queryParameters
+      .prefault('any')
+      .describe(
+        'The names of the query parameters that TPPs may send to this environment: `any`, `none`, or a list. Other requests are refused.',
+      ),
+    query: fixedQuery().describe(
+      'Query parameters that the gateway adds to every request to this environment, in place of those of the TPP with the same name, such as `{ bic: HABAEE2X }`. A value is a text, `{ file: PATH }` or `{ env: NAME }`; files are read at the start and at each reload.',
+    ),
+    headers: fixedHeaders().describe(
+      "Header fields that the gateway sends with every request to this environment, its own polls, probes and pre-flights included, in place of the TPP's fields of these names, such as `{ web-api-key: { file: PATH } }`. Values as in query. Fields of the connection and of the gateway cannot be set, such as Host, Content-Type, Forwarded, X-Request-ID, Digest and Signature.",
+    ),
     movedFrom: z
       .array(webAddress())
       .prefault([])

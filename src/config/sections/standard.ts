@@ -5,6 +5,15 @@ import { z } from 'zod';
 const segment = /^[A-Za-z0-9._~-]{1,256}$/;
 const isSegment = (text: string) => segment.test(text) && text !== '.' && text !== '..';
 
+/** Zero or more path segments. */
+export const pathSegments = () =>
+  z
+    .string({ error: `${segmentsExpected}; write it in quotes` })
+    .refine((text) => text === '' || text.split('/').every(isSegment), segmentsExpected);
+
+export const segmentsExpected =
+  'expected path segments of letters, digits, ".", "_", "~" and "-", without a slash at either end, or ""';
+
 const choices = (examples: string) =>
   z.union(
     [z.literal('any'), z.array(z.string().refine(isSegment)).min(1)],
@@ -13,14 +22,11 @@ const choices = (examples: string) =>
 
 export const standard = z
   .strictObject({
-    segment: z
-      .string()
-      .refine(
-        (text) => text === '' || text.split('/').every(isSegment),
-        'expected path segments of letters, digits, ".", "_", "~" and "-", without a slash at either end, or ""',
-      )
+    segment: pathSegments()
       .default('berlingroup')
-      .describe('The path between baseUrl and /v1: zero or more path segments.'),
+      .describe(
+        'The path before /v1 at the gateway, and between baseUrl and pathVersion at environments without a segment of their own: zero or more path segments.',
+      ),
     paymentServices: choices('payments, bulk-payments')
       .default(['payments', 'bulk-payments', 'periodic-payments'])
       .describe('The payment services that are forwarded.'),

@@ -190,7 +190,7 @@ clients:
   sandbox:
     baseUrl: https://a.example
     certFile: a
-    version: 1.3.6
+    expects: [401]
 upstream: { maxConcurrent: 20 }
 baseUrl: https://a.example
 `;
@@ -198,7 +198,7 @@ baseUrl: https://a.example
       errorsIn(text).map((error) => error.replace(/; allowed: .* \(/, ' (')),
       [
         ':4 environments.sandbox.certFile: unknown key certFile (did you mean environments.sandbox.tls.certFile?)',
-        ':5 environments.sandbox.version: unknown key version (did you mean standardVersion?)',
+        ':5 environments.sandbox.expects: unknown key expects (did you mean probeExpects?)',
         ':6 upstream.maxConcurrent: unknown key maxConcurrent (did you mean shaping.maxConcurrent?)',
         ':7 baseUrl: unknown key baseUrl (did you mean environments.NAME.baseUrl?)',
       ],

@@ -28,7 +28,7 @@ const contradictions: readonly (readonly [what: string, text: string, ...errors:
   [
     'two environments with the same address in different spellings',
     'environments:\n  active: a\n  a: { baseUrl: https://A.example:443/psd2 }\n  b: { baseUrl: https://a.example/psd2/ }',
-    ':4 environments.b.baseUrl: same URL as environments.a.baseUrl; two environments cannot have the same URL',
+    ':4 environments.b.baseUrl: same URL as environments.a.baseUrl, and the same segment, pathVersion, query and headers: the bank cannot distinguish the two; change one of them',
   ],
   [
     'a bank at the listener of the gateway, whatever its path',
@@ -222,6 +222,8 @@ describe('settings that look contradictory but are valid', () => {
   const valid: Readonly<Record<string, string>> = {
     'two environments on one host with different paths':
       'environments: { active: a, a: { baseUrl: https://x.example/a }, b: { baseUrl: https://x.example/b } }',
+    'two banks of a hub, which differ in one of segment, version, query and headers':
+      'environments: { active: a, a: { baseUrl: https://x.example }, b: { baseUrl: https://x.example, segment: b }, c: { baseUrl: https://x.example, pathVersion: v2 }, d: { baseUrl: https://x.example, pathVersion: { getPayment: v2 } }, e: { baseUrl: https://x.example, query: { bic: E } }, f: { baseUrl: https://x.example, headers: { X-BIC: F } }, g: { baseUrl: https://x.example, headers: { X-BIC: { file: /g } } } }',
     'a bank at a private address': 'environments: { a: { baseUrl: https://10.0.0.5 } }',
     'one port on two addresses': `${minimalConfig}listen: { host: 192.0.2.1, port: 9090 }`,
     'two listeners that take any free port': `${minimalConfig}listen: { port: 0 }\nadmin: { port: 0 }`,

@@ -107,6 +107,22 @@ const cases: readonly (readonly [what: string, text: string, ...warnings: readon
     `${operators}${file}environments: { a: { baseUrl: https://bank.test/berlingroup2 } }\n`,
   ],
   [
+    'nothing, if the environment has another path than the standard segment',
+    `${operators}${file}environments: { active: a, a: { baseUrl: https://bank.test/berlingroup/v1, segment: "", pathVersion: "" }, b: { baseUrl: https://bank.test/v1/berlin-group, segment: "" }, c: { baseUrl: https://bank.test/psd2/v1, segment: psd, pathVersion: v2 } }\n`,
+  ],
+  [
+    'a URL of the bank that ends with the version, or with the segment of the environment',
+    `${operators}${file}environments:\n  active: a\n  a: { baseUrl: https://bank.test/v1.1, segment: "", pathVersion: v1.1 }\n  b: { baseUrl: https://bank.test/BBVA, segment: BBVA }\n`,
+    /^:5 environments\.a\.baseUrl: the path contains the version, .* go to https:\/\/bank\.test\/v1\.1\/v1\.1\/payments\/\.\.\.; remove \/v1\.1 from baseUrl/,
+    /^:6 environments\.b\.baseUrl: .* remove \/BBVA from baseUrl/,
+  ],
+  [
+    'texts of headers and queries whose names say that they are secrets',
+    `${operators}${file}environments:\n  a:\n    baseUrl: https://bank.test\n    headers: { web-api-key: 123x, X-BIC: A }\n    query: { Access_Token: 123x, bic: A }\n`,
+    /^:6 environments\.a\.headers\.web-api-key: the name says that this text is a secret; write it into a file or an environment variable, and \{ file: PATH \} or \{ env: NAME \} here$/,
+    /^:7 environments\.a\.query\.Access_Token: the name says/,
+  ],
+  [
     'clients whose environments do not include the active one',
     `${operators}${file}environments: { active: a, a: { baseUrl: https://a.test }, b: { baseUrl: https://b.test }, c: { baseUrl: https://c.test } }\nclients:\n  - ${client('shop', ', environments: [b]')}\n  - ${client('store', ', environments: [b, c]')}\n  - ${client('other', ', environments: [a, b]')}\n`,
     /^:5 clients\[0\]\.environments: the active environment \(environments\.active: a\) is not in this list: new payments of shop go to b, although a is active; add it, or remove the list$/,

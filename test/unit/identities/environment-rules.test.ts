@@ -2,13 +2,17 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { applyEnvironmentSettings, movedBankWarnings } from '../../../src/identities/environment-rules.ts';
 import type { EnvironmentRecord } from '../../../src/identities/identities-record.ts';
-import type { EnvironmentIdentitySettings } from '../../../src/identities/identity-settings.ts';
+import {
+  type EnvironmentIdentitySettings,
+  identitySettingsOf,
+} from '../../../src/identities/identity-settings.ts';
+import { configOf } from '../../kit/gateway.ts';
 
-const environment = (bank: string, movedFrom: readonly string[] = []): EnvironmentIdentitySettings => ({
-  name: 'sandbox',
-  bank,
-  movedFrom,
-});
+const environment = (
+  bank: string,
+  movedFrom: readonly string[] = [],
+  isShared = false,
+): EnvironmentIdentitySettings => ({ name: 'sandbox', bank, isShared, movedFrom });
 
 const recorded = (ids: readonly string[], banks: readonly string[]): EnvironmentRecord => ({
   ids: [...ids],
@@ -53,6 +57,36 @@ const cases: readonly {
     expected: [recorded(['sandbox'], ['https://one', 'https://two'])],
   },
   {
+    title: 'the only environment at an address keeps its identity with another segment',
+    record: [recorded(['sandbox'], ['https://hub#one'])],
+    configured: environment('https://hub#two'),
+    expected: [recorded(['sandbox'], ['https://hub#one', 'https://hub#two'])],
+  },
+  {
+    title: 'an environment that becomes one of several at its address keeps its identity',
+    record: [recorded(['sandbox'], ['https://hub#one'])],
+    configured: environment('https://hub#one', [], true),
+    expected: [recorded(['sandbox'], ['https://hub#one'])],
+  },
+  {
+    title: 'one of several environments at an address is another bank if what distinguishes it changes',
+    record: [recorded(['sandbox'], ['https://hub#one'])],
+    configured: environment('https://hub#two', [], true),
+    expected: [recorded(['sandbox'], ['https://hub#one']), recorded(['sandbox@2'], ['https://hub#two'])],
+  },
+  {
+    title: 'one of several environments at an address is the same bank if it is declared as moved from there',
+    record: [recorded(['sandbox'], ['https://hub#one'])],
+    configured: environment('https://hub#two', ['https://hub'], true),
+    expected: [recorded(['sandbox'], ['https://hub#one', 'https://hub#two', 'https://hub'])],
+  },
+  {
+    title: 'a former bank at the address keeps an identity of its own if the configured one is recorded',
+    record: [recorded(['sandbox'], ['https://hub#one']), recorded(['sandbox@2'], ['https://hub#two'])],
+    configured: environment('https://hub#two'),
+    expected: [recorded(['sandbox'], ['https://hub#one']), recorded(['sandbox@2'], ['https://hub#two'])],
+  },
+  {
     title: 'a bank that is declared as moved later has both identities',
     record: [recorded(['sandbox'], ['https://one']), recorded(['sandbox@2'], ['https://two'])],
     configured: environment('https://two', ['https://one']),
@@ -74,5 +108,67 @@ describe('the rules for environments', () => {
     const [warning, ...more] = movedBankWarnings(record, [environment('https://two')]);
     assert.match(warning ?? '', /environments\.sandbox\.movedFrom: \[https:\/\/one\]/);
     assert.deepEqual(more, []);
+  });
+
+  test('the warning about another bank at the same hub names no value', () => {
+    const record = [recorded(['sandbox'], ['https://hub#one']), recorded(['sandbox@2'], ['https://hub#two'])];
+    assert.deepEqual(movedBankWarnings(record, [environment('https://hub#two', [], true)]), [
+      'environments.sandbox.segment, headers or query has changed: requests for payments created at https://hub are refused; if it is the same bank, set environments.sandbox.movedFrom: [https://hub]',
+    ]);
+  });
+});
+
+describe('the identity of a bank', () => {
+  const identitiesOf = (environments: Readonly<Record<string, object>>) =>
+    identitySettingsOf(
+      configOf({
+        environments: {
+          active: Object.keys(environments)[0],
+          ...Object.fromEntries(
+            Object.entries(environments).map(([name, more]) => [
+              name,
+              { baseUrl: 'https://hub.example', ...more },
+            ]),
+          ),
+        },
+      }),
+    ).environments;
+  const bankOf = (settings: object) => identitiesOf({ only: settings })[0]?.bank;
+
+  test('depends on the segment, and on the texts of headers and queries', () => {
+    const settings = [
+      {},
+      { segment: 'x' },
+      { headers: { 'X-BIC': 'A' } },
+      { headers: { 'X-BIC': 'B' } },
+      { query: { bic: 'A' } },
+    ];
+    assert.equal(new Set(settings.map(bankOf)).size, settings.length);
+  });
+
+  test('does not depend on secrets, versions, and the spelling of a name', () => {
+    const headers = { 'X-BIC': 'A' };
+    const bank = bankOf({ headers });
+    for (const same of [
+      { headers: { 'x-bic': 'A' } },
+      { headers, segment: 'berlingroup' },
+      { headers, pathVersion: 'v2' },
+      { headers: { ...headers, 'web-api-key': 'text' } },
+      { headers: { ...headers, portal: { file: '/a' } } },
+      { headers, query: { portal: { env: 'PORTAL' } } },
+    ])
+      assert.equal(bankOf(same), bank, JSON.stringify(same));
+  });
+
+  test('shows whether it shares its address', () => {
+    const shared = identitiesOf({
+      a: { segment: 'a' },
+      b: { segment: 'b' },
+      c: { baseUrl: 'https://other.example' },
+    });
+    assert.deepEqual(
+      shared.map(({ isShared }) => isShared),
+      [true, true, false],
+    );
   });
 });

@@ -30,7 +30,12 @@ const identities = resolveIdentities(
   {
     tenants: [],
     retired: [],
-    environments: Object.entries(banks).map(([name, bank]) => ({ name, bank, movedFrom: [] })),
+    environments: Object.entries(banks).map(([name, bank]) => ({
+      name,
+      bank,
+      isShared: false,
+      movedFrom: [],
+    })),
   },
 );
 

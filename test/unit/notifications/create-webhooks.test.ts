@@ -29,7 +29,7 @@ const identities = resolveIdentities(
   {
     tenants: [{ name: 'present', formerly: [], credentials: [] }],
     retired: [],
-    environments: [{ name: 'sandbox', bank: 'https://bank.example', movedFrom: [] }],
+    environments: [{ name: 'sandbox', bank: 'https://bank.example', isShared: false, movedFrom: [] }],
   },
 );
 

@@ -37,7 +37,7 @@ interface ConfiguredTenant {
   readonly names: readonly string[];
 }
 
-const environments = [{ name: 'sandbox', bank: 'http://127.0.0.1:9', movedFrom: [] }];
+const environments = [{ name: 'sandbox', bank: 'http://127.0.0.1:9', isShared: false, movedFrom: [] }];
 
 export function createConfigurationFile(tpps: readonly string[]): ConfigurationFile {
   let tenants: readonly ConfiguredTenant[] = tpps.map((tpp) => ({ tpp, name: tpp, formerly: [], names: [] }));
