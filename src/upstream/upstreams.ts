@@ -84,7 +84,7 @@ export function createUpstreams(
     const limiter = createRateLimiter(shaping, limits);
     const get = (deadlineAtMs: number) => getProbePath(environment, transport, deadlineAtMs);
     const probe = createProbe({ limiter, get, timeoutMs: deadlines.status });
-    return { connections, transport, limiter, probe };
+    return { environment, connections, transport, limiter, probe };
   }
 
   const upstreams = new Map<string, Upstream>(
@@ -110,11 +110,13 @@ export function createUpstreams(
       await Promise.all(Array.from(parts.values(), ({ connections }) => connections.pollFiles()));
     },
     async preflight(name) {
-      const { createPool, currentSigner } = (parts.get(name) ?? missingEnvironment(name)).connections;
-      const headers = probeHeaders();
+      const { environment, connections } = parts.get(name) ?? missingEnvironment(name);
+      const { createPool, currentSigner } = connections;
+      const { pathname, search } = new URL(environment.baseUrl + environment.probePath);
+      const probe = { method: 'GET', path: pathname + search, headers: probeHeaders(), body: emptyBody };
       return {
         agent: createPool(),
-        headers: currentSigner ? await currentSigner().sign({ headers, body: emptyBody }) : headers,
+        headers: currentSigner ? await currentSigner().sign(probe) : probe.headers,
       };
     },
     close() {
