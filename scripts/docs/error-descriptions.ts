@@ -54,7 +54,8 @@ export const errorDescriptions: Readonly<Record<ErrorCode, ErrorDescription>> = 
     },
   },
   BODY_UNEXPECTED: {
-    meaning: 'The method does not allow a body here: `GET` and `DELETE`.',
+    meaning:
+      'The method does not allow a body here: `GET` and `DELETE`. A body of zero bytes, chunked or not, is no body. The gateway closes the connection.',
     retry: corrected,
     action: 'Send the request without a body.',
     example: { text: 'GET does not allow a body; send the request without one.' },

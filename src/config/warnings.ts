@@ -45,6 +45,7 @@ export const configWarnings = (config: Config, context: WarningContext): readonl
     notificationsOfAnotherDomain,
     missingStateFolder,
     expiringCertificates,
+    incompleteSignatures,
   ].flatMap((warningsOf) => warningsOf(config, context));
 
 /** Warnings about a listener that other hosts can reach. `serve` logs them as well. */
@@ -209,6 +210,18 @@ function notificationsOfAnotherDomain(
     ];
   });
 }
+
+/** What a signature must cover if the request has it: NextGenPSD2 XS2A, implementation guidelines, section 12. */
+const mustBeSigned = ['digest', 'x-request-id', 'psu-id', 'psu-corporate-id', 'tpp-redirect-uri'];
+
+const incompleteSignatures = ({ environments }: Config): readonly ConfigWarning[] =>
+  environments.all.flatMap(({ name, signing }) => {
+    const missing = signing ? mustBeSigned.filter((field) => !signing.headers.includes(field)) : [];
+    if (missing.length === 0) return [];
+    const path = ['environments', name, 'signing', 'headers'];
+    const message = `the standard requires that a signature also covers ${missing.join(', ')}; add this, unless the bank refuses it`;
+    return [{ path, message }];
+  });
 
 function expiringCertificates(config: Config, { read }: WarningContext): readonly ConfigWarning[] {
   if (!read) return [];

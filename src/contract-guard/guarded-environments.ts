@@ -203,6 +203,7 @@ const writtenHeadersOf = ({ bankNotifications, signing }: EnvironmentSettings): 
       ? ['tpp-notification-uri', 'tpp-notification-content-preferred']
       : []),
     ...(signing ? ['digest', 'signature', 'tpp-signature-certificate'] : []),
+    ...(signing?.addDate ? ['date'] : []),
   ]);
 
 function contractOptions(settings: EnvironmentSettings): ContractOptions {

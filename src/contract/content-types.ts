@@ -45,7 +45,7 @@ export function hasFormat(contentType: string | undefined, format: BodyFormat): 
   return essence === mediaTypes[format] || (essence === plainText && format !== 'multipart');
 }
 
-const plainText = 'text/plain';
+export const plainText = 'text/plain';
 
 /** Checks the type of an initiation or of the body that starts an authorisation. */
 export function checkContentType(

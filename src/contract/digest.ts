@@ -53,7 +53,8 @@ export function checkSignature(request: SignedRequest, list: DeviationList): voi
   if (!hasCertificate) list.add('harmful', 'required-with', 'headers/TPP-Signature-Certificate', 'refused');
   const parameters = parametersOf(signature);
   const isComplete = ['keyid', 'algorithm', 'headers', 'signature'].every((name) => parameters.has(name));
-  if (!isComplete || !/^(?:(?:rsa|ecdsa)-sha(?:256|512)|hs2019)$/i.test(parameters.get('algorithm') ?? '')) {
+  const algorithm = (parameters.get('algorithm') ?? '').replaceAll(/[-_\s/.]/g, '');
+  if (!isComplete || !signatureAlgorithm.test(algorithm)) {
     list.add('harmful', 'signature', signaturePath, 'refused');
   }
   const signed = signedNamesIn(signature);
@@ -64,6 +65,13 @@ export function checkSignature(request: SignedRequest, list: DeviationList): voi
     list.add('harmful', 'signed-headers', signaturePath, 'refused');
   }
 }
+
+/**
+ * The algorithms that libraries and banks name, without separators: by key and hash (`rsa-sha256`, `RSA_SHA256`), by the hash alone
+ * (`SHA-256`), as Java does (`SHA256withRSA`), as JWA does (`PS256`), or not at all (`hs2019`). Not those with SHA-1, MD5 or a shared key.
+ */
+const signatureAlgorithm =
+  /^(?:(?:rsa|rsassa|ecdsa)?(?:pss|v15|pkcs1v15|p256|p384|p521)?sha2?(?:256|384|512)|sha2?(?:256|384|512)with(?:rsa|ecdsa)(?:encryption|andmgf1)?|[rpe]s(?:256|384|512)|hs2019|ed25519|eddsa)$/i;
 
 /** The headers that a signature covers, in lower case. */
 export const signedNamesIn = (signature: string): ReadonlySet<string> =>

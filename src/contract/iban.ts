@@ -12,8 +12,12 @@ export const looksLikeIban = (text: string): boolean => /^[A-Z]{2}\d{2}[A-Za-z0-
 export function isValidIban(text: string): boolean {
   const rules = rulesByCountry.get(text.slice(0, 2));
   if (text.length !== rules?.length || !rules.pattern.test(text) || remainderOf(text) !== 1) return false;
+  if (impossibleCheckDigits.has(text.slice(2, 4))) return false;
   return rules.isValidAccount?.(text.slice(4)) ?? true;
 }
+
+/** Check digits are computed as 98 minus a remainder from 0 to 96; these satisfy the division as well, in place of 97, 98 and 02. */
+const impossibleCheckDigits: ReadonlySet<string> = new Set(['00', '01', '99']);
 
 interface CountryRules {
   readonly length: number;

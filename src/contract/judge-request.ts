@@ -3,7 +3,16 @@
 import type { HeaderFields } from '../pis/headers.ts';
 import type { OperationName } from '../pis/operations.ts';
 import type { SatisfiesAll } from './compile-schemas.ts';
-import { acceptsAnswer, checkContentType, formatOf, hasFormat, knownProducts } from './content-types.ts';
+import {
+  acceptsAnswer,
+  type BodyFormat,
+  checkContentType,
+  essenceOf,
+  formatOf,
+  hasFormat,
+  knownProducts,
+  plainText,
+} from './content-types.ts';
 import type { Contract } from './contract.ts';
 import { dayAt } from './dates.ts';
 import { type Deviation, DeviationList } from './deviation.ts';
@@ -147,6 +156,7 @@ function inspectBody(
   }
   const format = formatOf(paymentService, paymentProduct);
   if (contentType !== undefined && !hasFormat(contentType, format)) return nothing; // judgeContentType reports it
+  if (essenceOf(contentType) === plainText && !beginsAs(format, body)) return nothing;
   switch (format) {
     case 'json': {
       const definition = definitionOf(paymentService);
@@ -160,6 +170,13 @@ function inspectBody(
       return inspectParts(request, contentType ?? '', body, list, satisfiesAll);
   }
 }
+
+/** A text/plain body can be any text, such as DTAZV: the files state no more. It is judged only if it seems to have the format. */
+const beginsAs = (format: BodyFormat, body: Buffer): boolean =>
+  body
+    .toString('utf8', 0, 1_024)
+    .trimStart()
+    .startsWith(format === 'json' ? '{' : '<'); // trims a byte order mark as well
 
 function definitionOf(service: string): keyof typeof requestDefinitions | undefined {
   if (service === 'payments') return 'singlePayment';

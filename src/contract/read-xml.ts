@@ -18,7 +18,7 @@ import { limits } from './read-json.ts';
 export interface XmlDocument {
   /** Path of the document in the message. */
   readonly root: string;
-  /** Without their zones. */
+  /** Without their zones, and without the one that means "as soon as possible". */
   readonly executionDates: readonly string[];
 }
 
@@ -28,6 +28,9 @@ const maxDepth = 64;
 const maxElements = 100_000;
 /** A document has one; a bulk may have one per group. */
 const maxDates = 100;
+
+/** In place of a date, in ReqdExctnDt, which pain.001 requires (the German DK and others). */
+const asSoonAsPossible = '1999-01-01';
 
 const reportNamespace = /^urn:iso:std:iso:20022:tech:xsd:pain\.002\.\d{3}\.\d{2}$/;
 const knownStatuses: ReadonlySet<string> = new Set(transactionStatuses);
@@ -127,7 +130,8 @@ function createReader(message: MessageName, path: PathOfPayment, root: string, l
   };
   const checkDay = (day: string, isFine: (text: string) => boolean) => {
     if (!isFine(day)) list.add('harmful', 'format', `${root}/ReqdExctnDt`, 'refused');
-    else if (executionDates.length < maxDates) executionDates.push(day.slice(0, 10));
+    else if (!day.startsWith(asSoonAsPossible) && executionDates.length < maxDates)
+      executionDates.push(day.slice(0, 10));
   };
 
   return {

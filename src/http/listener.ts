@@ -87,17 +87,17 @@ export function createListener(
   };
   server.on('request', receive).on('checkContinue', receive).on('checkExpectation', receive);
 
-  const fail = (socket: Socket, error: GatewayError) =>
+  const fail = (socket: Socket, error: GatewayError, isForHead = false) =>
     connections.fail(socket, error, () => {
       if (!socket.writable) return;
       onUnreadable(error);
-      endAndLinger(socket, serialize(errorResponse(error)));
+      endAndLinger(socket, serialize(errorResponse(error), isForHead));
     });
   server.on('connect', (_request, socket: Socket) => fail(socket.on('error', ignore), tunnelRefused()));
-  server.on('clientError', (cause: NodeJS.ErrnoException, socket: Socket) => {
+  server.on('clientError', (cause: ParseError, socket: Socket) => {
     const inHandshake = socket instanceof TLSSocket && socket.getProtocol() === null;
     if (inHandshake || cause.code === 'ECONNRESET') socket.destroy();
-    else if (socket.writable) fail(socket, parseError(cause));
+    else if (socket.writable) fail(socket, parseError(cause), isInHeadRequest(cause));
     // Otherwise the last response is being sent, and closes the connection. To destroy the socket now, with unread input, would
     // reset the connection, and the reset would overtake the response.
   });
@@ -207,6 +207,30 @@ function parseError(cause: NodeJS.ErrnoException): GatewayError {
   }
 }
 
+/** What Node's parser adds to its errors. */
+interface ParseError extends NodeJS.ErrnoException {
+  /** The bytes that were being parsed; without those that arrived before. */
+  readonly rawPacket?: Buffer;
+  /** How many of them are valid. */
+  readonly bytesParsed?: number;
+}
+
+/**
+ * Whether the parser has failed in the head of a HEAD request, whose response must not have a body (RFC 9110 section 9.3.2). It does
+ * not report the method. If the request line has arrived in an earlier packet, the method is not known: the response then has a body,
+ * which the client discards with the connection.
+ */
+function isInHeadRequest({ rawPacket, bytesParsed = 0 }: ParseError): boolean {
+  if (!rawPacket) return false;
+  const lineEnd = rawPacket.indexOf('\n', bytesParsed);
+  const parsed = rawPacket.toString('latin1', 0, lineEnd < 0 ? rawPacket.length : lineEnd);
+  return Array.from(parsed.matchAll(requestLines)).at(-1)?.[1] === 'HEAD';
+}
+
+/** The beginnings of request lines. The body of the request before may end on the same line. */
+const requestLines =
+  /(?:^|(?<![\sA-Z-])(?=[A-Z]+ \/))(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|TRACE|CONNECT) /gm;
+
 function tunnelRefused(): GatewayError {
   return new GatewayError('METHOD_NOT_ALLOWED', 'The gateway does not support CONNECT.', {
     headers: [['Allow', '']],
@@ -217,8 +241,8 @@ function tunnelRefused(): GatewayError {
 export const tppErrorResponse = (error: GatewayError, errorPageUrl: string | null = null): ErrorResponse =>
   formatError(error, { requestId: randomUUID(), accept: undefined, errorPageUrl });
 
-/** The bytes of a response, for a connection on which Node has no response object. */
-function serialize({ status, reason, headers, body }: ErrorResponse): string {
+/** The bytes of a response, for a connection on which Node has no response object. @param isForHead leaves out the body */
+function serialize({ status, reason, headers, body }: ErrorResponse, isForHead: boolean): string {
   const fields = [...headers, ['Content-Length', String(body.length)], ['Connection', 'close']];
-  return `HTTP/1.1 ${status} ${reason}\r\n${fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${body}`;
+  return `HTTP/1.1 ${status} ${reason}\r\n${fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${isForHead ? '' : body}`;
 }

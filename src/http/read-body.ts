@@ -4,6 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { createBodyBuffer } from '../request/body-buffer.ts';
 import { GatewayError } from '../request/errors.ts';
 import type { BodyMemoryBudget } from './body-memory-budget.ts';
+import type { RequestHead } from './request-head.ts';
 
 /** @throws GatewayError BODY_TOO_LARGE if the head announces more than `maxBytes` */
 export function refuseOversizedBody(contentLength: string | undefined, maxBytes: number): void {
@@ -60,6 +61,34 @@ export function readBody<Context extends { body: Buffer }>(
     request.on('close', () => {
       if (!request.readableEnded) fail(undefined); // an error for every request would cost more than reading it
     });
+  });
+}
+
+/** Whether a request has a body of at least one byte, as far as that is known now: the first chunk may be the last one. */
+export const hasBody = (request: IncomingMessage, { contentLength }: RequestHead): boolean =>
+  Number(contentLength ?? 0) > 0 || request.readableLength > 0;
+
+/**
+ * Waits for the end of a chunked body of a request that must not have a body: some clients and proxies send one of zero bytes with
+ * each GET and DELETE.
+ *
+ * @returns `context`; a promise of it if the end has not arrived
+ * @throws GatewayError `unexpected` at the first byte; REQUEST_TIMEOUT if the client disconnects first; or the error with which the
+ *   listener has failed the request
+ */
+export function awaitEmptyBody<Context>(
+  context: Context,
+  request: IncomingMessage,
+  unexpected: () => GatewayError,
+): Context | Promise<Context> {
+  if (request.complete && !request.destroyed && request.readableLength === 0) return context;
+  return new Promise((resolve, reject) => {
+    if (request.destroyed) return reject(incompleteRequest(request.errored)); // its events were emitted before
+    request
+      .once('data', () => reject(unexpected()))
+      .once('end', () => resolve(context))
+      .once('error', (cause) => reject(incompleteRequest(cause)))
+      .once('close', () => reject(incompleteRequest(undefined)));
   });
 }
 

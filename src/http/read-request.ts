@@ -16,7 +16,14 @@ import type { AuthenticateClient } from './authenticate-client.ts';
 import { createBodyMemoryBudget } from './body-memory-budget.ts';
 import { ClientDisconnect } from './client-disconnect.ts';
 import type { CheckQuota, PendingQuota } from './quota.ts';
-import { arrivedBody, incompleteRequest, readBody, refuseOversizedBody } from './read-body.ts';
+import {
+  arrivedBody,
+  awaitEmptyBody,
+  hasBody,
+  incompleteRequest,
+  readBody,
+  refuseOversizedBody,
+} from './read-body.ts';
 import type { RequestHead } from './request-head.ts';
 
 interface RequestReaderSettings {
@@ -60,7 +67,7 @@ export function createRequestReader(settings: RequestReaderSettings): ReadReques
     const client = authenticate(incoming.socket, head.apiKey);
     head.client = client;
     if (head.requestId === undefined) throw requestIdInvalid();
-    if (operation.method !== 'POST' && head.announcesBody) throw closing(outgoing, bodyUnexpected(operation));
+    if (operation.method !== 'POST' && hasBody(incoming, head)) throw unexpectedBody(operation, outgoing);
     const wantsEvents = operation.readsStatus && prefersEvents(head.accept);
     return {
       operation,
@@ -94,8 +101,12 @@ export function createRequestReader(settings: RequestReaderSettings): ReadReques
     request: PisRequest,
     incoming: IncomingMessage,
     head: RequestHead,
+    outgoing: ServerResponse,
   ): PisRequest | Promise<PisRequest> => {
     if (head.announcesBody) {
+      const { operation } = request;
+      if (operation.method !== 'POST')
+        return awaitEmptyBody(request, incoming, () => unexpectedBody(operation, outgoing));
       const body = arrivedBody(incoming, maxBodyBytes);
       if (!body) return readBody(request, incoming, maxBodyBytes, memory);
       request.body = body;
@@ -119,10 +130,10 @@ export function createRequestReader(settings: RequestReaderSettings): ReadReques
     const quota = checkQuota(request.client, addField);
     if (!quota) {
       allowBody(incoming, head, outgoing);
-      return receiveBody(request, incoming, head);
+      return receiveBody(request, incoming, head, outgoing);
     }
     // The body is read during the check: otherwise the gateway would not notice that it breaks off.
-    const received = receiveBody(request, incoming, head);
+    const received = receiveBody(request, incoming, head, outgoing);
     if (quota.isLikely && !bodyWaitsForQuota(head)) return withPendingQuota(request, received, quota);
     if (received instanceof Promise) received.catch(() => {}); // returned below, unless the quota is used up
     return quota.result.then(() => {
@@ -187,11 +198,9 @@ function requestIdInvalid(): GatewayError {
   return new GatewayError('REQUEST_ID_INVALID', text, { field: 'X-Request-ID' });
 }
 
-function bodyUnexpected({ method }: Operation): GatewayError {
-  return new GatewayError(
-    'BODY_UNEXPECTED',
-    `${method} does not allow a body; send the request without one.`,
-  );
+function unexpectedBody({ method }: Operation, outgoing: ServerResponse): GatewayError {
+  const text = `${method} does not allow a body; send the request without one.`;
+  return closing(outgoing, new GatewayError('BODY_UNEXPECTED', text));
 }
 
 /** The environment that the TPP requests. It exists, and the client may use it. */

@@ -104,7 +104,7 @@ export class RequestHead {
       this.#expectationError();
   }
 
-  /** Whether the head announces a body of at least one byte. */
+  /** Whether the head announces a body: of at least one byte, or a chunked one, which may turn out to be empty. */
   get announcesBody(): boolean {
     return this.transferEncoding !== undefined || Number(this.contentLength ?? 0) > 0;
   }

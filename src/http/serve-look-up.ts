@@ -11,6 +11,7 @@ import { asGatewayError, GatewayError } from '../request/errors.ts';
 import type { Client } from '../request/messages.ts';
 import type { ObserveLookUp } from '../telemetry/observe-look-up.ts';
 import type { AuthenticateClient } from './authenticate-client.ts';
+import { awaitEmptyBody, hasBody } from './read-body.ts';
 import { isUuid, type RequestHead } from './request-head.ts';
 import { writeCompleteResponse } from './write-response.ts';
 
@@ -50,19 +51,20 @@ export function createLookUpService({
   lookUp,
   observe,
 }: LookUpServiceDependencies): ServeLookUp {
-  function accept({ incoming, outgoing, head }: LookUpCall, lookedUp: string): Client {
+  function accept({ incoming, outgoing, head }: LookUpCall, lookedUp: string): Client | Promise<Client> {
     if (!isUuid(lookedUp)) throw notUuid();
     if (!methods.includes(incoming.method ?? '')) throw wrongMethod();
     admit('status'); // shed as early as the reads that can wait most
-    head.client = authenticate(incoming.socket, head.apiKey);
-    if (head.announcesBody) {
+    const client = authenticate(incoming.socket, head.apiKey);
+    head.client = client;
+    const unexpected = () => {
       outgoing.shouldKeepAlive = false;
-      throw new GatewayError(
-        'BODY_UNEXPECTED',
-        'A look-up does not allow a body; send the request without one.',
-      );
-    }
-    return head.client;
+      const text = 'A look-up does not allow a body; send the request without one.';
+      return new GatewayError('BODY_UNEXPECTED', text);
+    };
+    if (hasBody(incoming, head)) throw unexpected();
+    if (head.expect !== undefined && incoming.httpVersion === '1.1') outgoing.writeContinue();
+    return head.announcesBody ? awaitEmptyBody(client, incoming, unexpected) : client;
   }
 
   return (call) => {
@@ -83,7 +85,12 @@ export function createLookUpService({
         writeReport(call, report);
         end();
       };
-      lookUp(accept(call, lookedUp), lookedUp).then(onReport).catch(onError);
+      const client = accept(call, lookedUp);
+      const report =
+        client instanceof Promise
+          ? client.then((accepted) => lookUp(accepted, lookedUp))
+          : lookUp(client, lookedUp);
+      report.then(onReport).catch(onError);
     } catch (thrown) {
       onError(thrown);
     }

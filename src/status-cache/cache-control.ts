@@ -82,8 +82,19 @@ export function isStorable(request: PisRequest, { status, headers }: PisResponse
   if (directives.has('no-store') || directives.has('no-cache')) return false;
   const hasCredentials = credentialFields.some((name) => headerValue(request.headers, name) !== undefined);
   if (directives.has('private') && !hasCredentials) return false;
-  return listMembers(headers, 'vary').every((name) => keyFields.has(name));
+  return lacksFields(request, varyOutsideKeyIn(headers));
 }
+
+/**
+ * The fields of `Vary` that are not part of the cache key, in lower case, or `*`. The response answers all requests that have none of
+ * these fields: they do not differ in them (RFC 9111 section 4.1). It is not stored for a request with one of them.
+ */
+export const varyOutsideKeyIn = (headers: HeaderFields): readonly string[] =>
+  listMembers(headers, 'vary').filter((name) => !keyFields.has(name));
+
+/** Whether the request has none of these fields; false for `*`. */
+export const lacksFields = ({ headers }: Pick<PisRequest, 'headers'>, names: readonly string[]): boolean =>
+  names.every((name) => name !== '*' && headerValue(headers, name) === undefined);
 
 /** Whether the bank forbids serving the response stale (RFC 9111 section 4.2.4). */
 export function forbidsStale(headers: HeaderFields): boolean {

@@ -24,8 +24,10 @@ import {
   cacheUseOf,
   createMonotonicClock,
   isCacheAllowed,
+  lacksFields,
   limitedUse,
   noLimits,
+  varyOutsideKeyIn,
 } from './cache-control.ts';
 import { type CacheFields, cacheFieldsIn } from './cache-fields.ts';
 import { type CacheResult, withCacheHeaders } from './cache-headers.ts';
@@ -262,7 +264,7 @@ function createStatusReader(dependencies: StatusReaderDependencies): Stage<Route
     const startedAt = isPrefetched ? prefetched.startedAt : performance.eventLoopUtilization();
     const read = isPrefetched ? prefetched.payment : store.tryRead(key.paymentKey);
     const answer = (payment: StoredPayment | undefined) => {
-      const cached = payment && freshResponse(payment, key, use.limits);
+      const cached = payment && freshResponse(payment, key, request, use.limits);
       if (cached && isCacheAllowed[use.mode]) return respondFromCache(request, cached);
       const readMs = performance.eventLoopUtilization(startedAt).idle; // without the time that this process was busy
       return fetchFor(use.mode, { request, next, key }, payment, readMs);
@@ -307,7 +309,7 @@ function createStatusReader(dependencies: StatusReaderDependencies): Stage<Route
     request.signal = undefined; // the call continues if the TPP disconnects: other reads may wait for its response
     const fetch = { request, next, key, reason };
     for (let before = payment; ; before = await store.tryRead(key.paymentKey)) {
-      const cached = reason === 'miss' && before && freshResponse(before, key, noLimits);
+      const cached = reason === 'miss' && before && freshResponse(before, key, request, noLimits);
       if (cached) return respondFromCache(request, cached);
       const lead = () =>
         reason === 'miss' && before && readMs <= maxReadMs
@@ -317,7 +319,8 @@ function createStatusReader(dependencies: StatusReaderDependencies): Stage<Route
       const { joined, result } = singleFlight.run(name, request.deadlineAtMs, lead);
       const landed = await result;
       if (!joined) return respond(request, landed);
-      if (!landed.shareable) return bypass(fetch, await store.tryRead(key.paymentKey));
+      if (!landed.shareable || !isSelected(request, landed.response))
+        return bypass(fetch, await store.tryRead(key.paymentKey));
       if (landed.asOfMs >= request.arrivedAtMs) return respond(request, asShared(landed));
     }
   }
@@ -343,7 +346,7 @@ function createStatusReader(dependencies: StatusReaderDependencies): Stage<Route
 
   /** A response that somebody else has stored since the read began. */
   function storedResult({ request, key }: StatusFetch, payment: StoredPayment, asOfMs: number) {
-    const cached = freshResponse(payment, key, noLimits);
+    const cached = freshResponse(payment, key, request, noLimits);
     if (!cached) return undefined;
     const response = toPisResponse(cached, request.environment.name);
     return { response, cached, verdict: 'shared', shareable: true, asOfMs } as const;
@@ -377,9 +380,15 @@ function createStatusReader(dependencies: StatusReaderDependencies): Stage<Route
     return respond(request, { response, verdict: 'bypass' });
   }
 
-  function freshResponse({ responses }: CachedPayment, { variant }: CacheKey, limits: CacheLimits) {
+  function freshResponse(
+    { responses }: CachedPayment,
+    { variant }: CacheKey,
+    request: RoutedRequest,
+    limits: CacheLimits,
+  ) {
     const cached = responses[variant];
-    return cached && isFresh(cached, now(), limits) ? cached : undefined;
+    if (!cached || !isFresh(cached, now(), limits)) return undefined;
+    return cached.absentFields && !lacksFields(request, cached.absentFields) ? undefined : cached;
   }
 
   const respondFromCache = (request: RoutedRequest, cached: CachedResponse) =>
@@ -398,6 +407,10 @@ function createStatusReader(dependencies: StatusReaderDependencies): Stage<Route
 
 /** A read of a TPP never waits for one that waits for its permit. */
 const flightSuffix = ({ beforeCall }: RoutedRequest) => (beforeCall ? ' later' : '');
+
+/** Whether a shared response is also one for this request, by its `Vary`. Errors are: they would not differ. */
+const isSelected = (request: RoutedRequest, { status, headers }: PisResponse) =>
+  status !== 200 || lacksFields(request, varyOutsideKeyIn(headers));
 
 /** The result for a read that joined the flight; a cached response is a hit for every read. */
 function asShared(result: CacheResult): CacheResult {

@@ -34,6 +34,8 @@ export interface CachedResponse {
   readonly ttlMs: number;
   /** The credential that it was fetched with, as a keyed hash. */
   readonly credential: string;
+  /** Fields that a request must not have to get this response (`varyOutsideKeyIn`); `undefined` if there are none. */
+  readonly absentFields?: readonly string[] | undefined;
   /** The public URL in its links, if it has links of the gateway. */
   readonly publicUrl?: string | undefined;
 }
@@ -111,9 +113,17 @@ export function serializeCachedPayment(payment: CachedPayment): string {
     .toSorted(([, one], [, other]) => other.fetchedAtMs - one.fetchedAtMs)
     .filter(isKept)
     .slice(0, maxResponses);
-  const e = newest.map(([variant, { headers, body, fetchedAtMs, ttlMs, credential, publicUrl }]) => {
-    const b = body.toString('base64');
-    return [variant, { h: headers, b, f: fetchedAtMs, t: ttlMs, c: credential, u: publicUrl }] as const;
+  const e = newest.map(([variant, response]) => {
+    const {
+      headers: h,
+      body,
+      fetchedAtMs: f,
+      ttlMs: t,
+      credential: c,
+      publicUrl: u,
+      absentFields: n,
+    } = response;
+    return [variant, { h, b: body.toString('base64'), f, t, c, u, n }] as const;
   });
   const text = JSON.stringify({
     v: 1,
@@ -137,10 +147,10 @@ export function parseCachedPayment(text: string | undefined): CachedPayment {
   const result = paymentShape.safeParse(text.length > maxLength ? undefined : parseJson(text));
   if (!result.success) return { ...emptyPayment, generation: hash('sha256', text, 'base64url') };
   const { g, s, a, e, d } = result.data;
-  const responses = Object.entries(e).map(([variant, { h, b, f, t, c, u }]) => {
-    const links = u === undefined ? {} : { publicUrl: u };
+  const responses = Object.entries(e).map(([variant, { h, b, f, t, c, u, n }]) => {
+    const optional = { ...(u !== undefined && { publicUrl: u }), ...(n && { absentFields: n }) };
     const body = Buffer.from(b, 'base64');
-    return [variant, { headers: h, body, fetchedAtMs: f, ttlMs: t, credential: c, ...links }] as const;
+    return [variant, { headers: h, body, fetchedAtMs: f, ttlMs: t, credential: c, ...optional }] as const;
   });
   return {
     generation: g,
@@ -166,6 +176,7 @@ const responseShape = z.object({
   t: z.number(),
   c: z.string(),
   u: z.string().optional(),
+  n: z.array(z.string()).optional(),
 });
 
 /** Unknown names are ignored; a later version is a cache miss. */

@@ -18,7 +18,9 @@ import {
   forbidsStale,
   freshnessLifetimeMs,
   isStorable,
+  lacksFields,
   statusTtlMs,
+  varyOutsideKeyIn,
 } from './cache-control.ts';
 import type { CacheResult } from './cache-headers.ts';
 import type { CacheKey, CacheKeys } from './cache-key.ts';
@@ -122,6 +124,7 @@ export function createFetchStatus(dependencies: FetchStatusDependencies): FetchS
       statusTtlMs(settings, request.operation.paymentService, status, unchangedForMs),
       freshnessLifetimeMs(headers, nowMs),
     );
+    const absentFields = varyOutsideKeyIn(headers);
     const cached = {
       headers: withoutFields(headers, perResponseFields),
       body: response.body,
@@ -129,6 +132,7 @@ export function createFetchStatus(dependencies: FetchStatusDependencies): FetchS
       ttlMs,
       credential: key.credential,
       publicUrl: response.publicUrl,
+      ...(absentFields.length > 0 && { absentFields }),
     };
     return { statusHash, observedAtMs, responses: { [key.variant]: cached } };
   }
@@ -140,6 +144,7 @@ export function createFetchStatus(dependencies: FetchStatusDependencies): FetchS
     const cached = payment?.responses[key.variant];
     if (!cached || ageMsOf(cached, now()) >= settings.staleTtl || forbidsStale(cached.headers))
       return undefined;
+    if (cached.absentFields && !lacksFields(request, cached.absentFields)) return undefined;
     const response = toPisResponse(cached, request.environment.name);
     return { response, verdict: 'stale', cached, shareable: true, asOfMs };
   }

@@ -43,10 +43,14 @@ export function createEnvironmentConnections(
   let pool = createPool();
   const signer =
     signing &&
-    watchFiles([signing.certFile, signing.keyFile], (read) => createRequestSigner(signing, read), {
-      onInvalid: (why) => events.onRejected(name, 'qseal', why),
-      onChange: ({ certificate }) => events.onRenewed(name, 'qseal', certificate),
-    });
+    watchFiles(
+      [signing.certFile, signing.keyFile],
+      (read) => createRequestSigner(signing, read, new URL(environment.origin).host),
+      {
+        onInvalid: (why) => events.onRejected(name, 'qseal', why),
+        onChange: ({ certificate }) => events.onRenewed(name, 'qseal', certificate),
+      },
+    );
 
   const installed = (use: CertificateUse, info: InstalledCertificate['info'] | undefined) =>
     info ? [{ environment: name, use, info }] : [];

@@ -127,11 +127,13 @@ export function createUpstreams(
     async preflight(name) {
       const { environment, connections, fixed } = parts.get(name) ?? missingEnvironment(name);
       const { createPool, currentSigner } = connections;
+      const path = withQueryParameters(probeTarget(environment), fixed.query);
       const headers = withFields(probeHeaders(), fixed.headers);
+      const probe = { method: 'GET', path, headers, body: emptyBody };
       return {
         agent: createPool(),
-        url: environment.origin + withQueryParameters(probeTarget(environment), fixed.query),
-        headers: currentSigner ? await currentSigner().sign({ headers, body: emptyBody }) : headers,
+        url: environment.origin + path,
+        headers: currentSigner ? await currentSigner().sign(probe) : headers,
       };
     },
     close() {

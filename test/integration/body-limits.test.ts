@@ -10,6 +10,7 @@ import { startGatewayWithBank } from '../kit/gateway.ts';
 import { onConnection } from '../kit/raw-connection.ts';
 import { assertRefused } from '../kit/refusal.ts';
 import { initiation, statusRead, transfersPath } from '../kit/request.ts';
+import { apiKeyOf, clientSettings } from '../kit/two-environments.ts';
 import { until, within } from '../kit/within.ts';
 
 const maxBody = 64 * 1024;
@@ -132,4 +133,85 @@ describe('a body of a request that must not have one', () => {
     assert.equal((await call(gateway.url, { ...statusRead, body: '' })).status, 404);
     assert.equal(bank.requests.length, 1);
   });
+
+  test('is refused if its first byte arrives later, and the connection is closed', async (t) => {
+    const { bank, gateway } = await startGatewayWithBank(t);
+    for (const method of ['GET', 'DELETE']) {
+      await onConnection(gateway.port, async (connection) => {
+        connection.send(chunkedHead(method, 'Expect: 100-continue'));
+        await until(5_000, 'the gateway asks for the body', () => connection.unread() === continueResponse);
+        connection.send('1\r\n \r\n0\r\n\r\n');
+        const response = await connection.answer();
+        assert.deepEqual(
+          [response.status, response.headers.get('penstock-error'), response.headers.get('connection')],
+          [400, 'BODY_UNEXPECTED', 'close'],
+        );
+        await connection.closed();
+      });
+    }
+    assert.equal(bank.connections, 0);
+  });
 });
+
+describe('an empty chunked body of a request that must not have one', () => {
+  for (const method of ['GET', 'DELETE']) {
+    test(`is accepted for ${method}, at once and in parts, on one connection`, async (t) => {
+      const { bank, gateway } = await startGatewayWithBank(t);
+      await onConnection(gateway.port, async (connection) => {
+        for (const end of ['0\r\n\r\n', '000\r\n\r\n', '0;a=b\r\n\r\n', '0\r\nX-Trailer: 1\r\n\r\n']) {
+          connection.send(`${chunkedHead(method)}${end}`);
+          assert.equal((await connection.answer()).headers.get('penstock-error'), undefined, end);
+          connection.send(chunkedHead(method, 'Expect: 100-continue'));
+          await until(5_000, 'the gateway asks for the body', () => connection.unread() === continueResponse);
+          connection.send(end.slice(0, -2));
+          connection.send('\r\n');
+          assert.equal((await connection.answer()).headers.get('penstock-error'), undefined, end);
+        }
+      });
+      assert.equal(bank.requests.length, 8);
+      for (const { rawHeaders, body } of bank.requests) {
+        assert.equal(body.length, 0);
+        const names = rawHeaders.map((name) => name.toLowerCase());
+        for (const name of ['transfer-encoding', 'x-trailer']) assert.ok(!names.includes(name), name);
+      }
+    });
+
+    test(`does not reach the bank for ${method} before its end, or if it breaks off`, async (t) => {
+      const { bank, gateway } = await startGatewayWithBank(t);
+      await onConnection(gateway.port, async (connection) => {
+        connection.send(`${chunkedHead(method, 'Expect: 100-continue')}0\r\n`);
+        await until(5_000, 'the gateway asks for the body', () => connection.unread() === continueResponse);
+        assert.equal(bank.connections, 0);
+        connection.end();
+        const response = await connection.answer();
+        assert.deepEqual([response.status, response.headers.get('penstock-error')], [408, 'REQUEST_TIMEOUT']);
+      });
+      assert.equal(bank.connections, 0);
+    });
+  }
+
+  test('is accepted from a client with a quota, and one byte is refused', async (t) => {
+    const { gateway } = await startGatewayWithBank(t, {
+      clients: clientSettings().map((client) => ({ ...client, quota: { rate: '100/s', burst: 100 } })),
+    });
+    const key = `X-API-Key: ${apiKeyOf('shop')}`;
+    await onConnection(gateway.port, async (connection) => {
+      for (const expect of [[], ['Expect: 100-continue']]) {
+        connection.send(`${chunkedHead('DELETE', key, ...expect)}0\r\n\r\n`);
+        const response = await connection.answer();
+        assert.equal(response.headers.get('penstock-error'), 'PAYMENT_UNKNOWN');
+        assert.ok(response.headers.has('ratelimit'));
+      }
+      connection.send(`${chunkedHead('DELETE', key)}1\r\n \r\n0\r\n\r\n`);
+      assert.equal((await connection.answer()).headers.get('penstock-error'), 'BODY_UNEXPECTED');
+    });
+  });
+});
+
+const continueResponse = 'HTTP/1.1 100 Continue\r\n\r\n';
+
+/** The head of a status read or a cancellation with a chunked body. */
+function chunkedHead(method: string, ...more: readonly string[]): string {
+  const path = `${transfersPath}/${randomUUID()}${method === 'GET' ? '/status' : ''}`;
+  return head('Transfer-Encoding: chunked', ...more).replace(`POST ${transfersPath}`, `${method} ${path}`);
+}

@@ -8,6 +8,7 @@ import { call, jsonOf, type Reply } from '../kit/call.ts';
 import { shortDeadlines, startGatewayWithBank } from '../kit/gateway.ts';
 import { lookUp, lookUpPatiently, reportOf, selfService } from '../kit/look-up.ts';
 import { parsePrometheus } from '../kit/prometheus.ts';
+import { onConnection } from '../kit/raw-connection.ts';
 import { assertRefused } from '../kit/refusal.ts';
 import { initiation, transfersPath } from '../kit/request.ts';
 import { clientSettings, startTwoEnvironments, withEnvironmentHeader } from '../kit/two-environments.ts';
@@ -73,6 +74,25 @@ describe('the path of look-ups', () => {
       const reply = await lookUp(gateway, 'shop', id, { path });
       assertRefused(reply, 404, 'PATH_UNKNOWN', 'RESOURCE_UNKNOWN');
     }
+  });
+
+  test('accepts an empty chunked body at once and in parts, and refuses its first byte', async (t) => {
+    const { gateway } = await startGatewayWithBank(t, selfService);
+    const head = `GET /requests/${randomUUID()} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n`;
+    await onConnection(gateway.port, async (connection) => {
+      connection.send(`${head}\r\n0\r\n\r\n`);
+      assert.equal((await connection.answer()).headers.get('penstock-error'), 'REQUEST_UNKNOWN');
+      for (const [bytes, code] of [
+        ['0\r\n\r\n', 'REQUEST_UNKNOWN'],
+        ['1\r\n \r\n0\r\n\r\n', 'BODY_UNEXPECTED'],
+      ] as const) {
+        connection.send(`${head}Expect: 100-continue\r\n\r\n`);
+        await until(5_000, 'the gateway asks for the body', () => connection.unread().includes(' 100 '));
+        connection.send(bytes);
+        assert.equal((await connection.answer()).headers.get('penstock-error'), code);
+      }
+      await connection.closed();
+    });
   });
 
   test('needs no X-Request-ID of its own, and answers HEAD with the head of GET', async (t) => {

@@ -1,9 +1,10 @@
 /** Requests to a bank that requires signatures. */
 
 import assert from 'node:assert/strict';
-import { X509Certificate } from 'node:crypto';
+import { createHash, randomUUID, verify, X509Certificate } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
 import { headerFieldsFrom, headerValue } from '../../src/pis/headers.ts';
+import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
 import { switchEnvironment } from '../kit/admin-api.ts';
 import { call } from '../kit/call.ts';
 import { exampleOf } from '../kit/examples.ts';
@@ -119,4 +120,68 @@ test('a bank that requires signatures refuses the unsigned request of a gateway 
   const reply = await call(gateway.url, initiation);
   assert.equal(reply.status, 401);
   assert.equal(JSON.parse(reply.text).tppMessages[0].code, 'SIGNATURE_MISSING');
+});
+
+describe('bank that requires another signature than the standard', () => {
+  const serialNumber = BigInt(`0x${new X509Certificate(qseal.cert).serialNumber}`).toString();
+  const signing = {
+    certFile: qseal.certFile,
+    keyFile: qseal.keyFile,
+    algorithm: 'rsa-sha512',
+    keyId: serialNumber,
+    headers: ['(request-target)', 'host', 'date', 'digest', 'x-request-id'],
+    addDate: true,
+  };
+
+  /** A received request is signed over its own request line and fields. */
+  function assertSignedRequest({ method, url, rawHeaders, body }: SimulatedBank['requests'][number]): void {
+    const fields = headerFieldsFrom(rawHeaders);
+    const value = headerValue(fields, 'signature') ?? '';
+    const [, keyId, names = '', signature = ''] =
+      /^keyId="(\d+)",algorithm="rsa-sha512",headers="([^"]+)",signature="([^"]+)"$/.exec(value) ?? [];
+    assert.equal(keyId, serialNumber, `${method} ${url}`);
+    assert.equal(names, '(request-target) host date digest x-request-id');
+    const lines = names.split(' ').map((name) => {
+      const isTarget = name === '(request-target)';
+      return `${name}: ${isTarget ? `${method.toLowerCase()} ${url}` : headerValue(fields, name)}`;
+    });
+    const { publicKey } = new X509Certificate(qseal.cert);
+    assert.ok(
+      verify('sha512', Buffer.from(lines.join('\n')), publicKey, Buffer.from(signature, 'base64')),
+      lines.join(),
+    );
+    assert.equal(
+      headerValue(fields, 'digest'),
+      `SHA-512=${createHash('sha512').update(body).digest('base64')}`,
+    );
+    assert.match(headerValue(fields, 'date') ?? '', /^\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT$/);
+  }
+
+  test('gets it with writes, reads, probes and the pre-flight, over the target that is sent', async (t) => {
+    const [bank, other] = [await startBank(t), await startBank(t)];
+    const probe = { signing, probePath: '/probe%41/a' };
+    const gateway = await startGateway(t, {
+      environments: {
+        active: 'sandbox',
+        sandbox: { baseUrl: bank.baseUrl, ...probe },
+        other: { baseUrl: `${other.baseUrl}/base/path`, ...probe },
+      },
+      circuit: { minimumCalls: 1, failureRate: '1%', openFor: '1s' },
+    });
+    const paid = await call(gateway.url, initiation);
+    const path = `${transfersPath}/${JSON.parse(paid.text).paymentId}`;
+    await call(gateway.url, { method: 'GET', path: `${path}/status` });
+    await call(gateway.url, { method: 'DELETE', path });
+    bank.injectFault({ name: 'status', status: 500 }, { times: 1 });
+    await call(gateway.url, { ...initiation, requestId: randomUUID() });
+    const isProbed = () => bank.requests.some(({ url }) => url.endsWith('/probe%41/a'));
+    await until(10_000, 'a probe', isProbed);
+    await switchEnvironment(gateway, 'other');
+    assert.deepEqual(
+      other.requests.map(({ url }) => url),
+      ['/base/path/probe%41/a'],
+    );
+    for (const request of [...bank.requests, ...other.requests]) assertSignedRequest(request);
+    assert.ok(bank.requests.some(({ method }) => method === 'DELETE'));
+  });
 });

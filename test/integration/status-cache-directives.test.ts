@@ -49,6 +49,45 @@ describe('the date until which the bank allows a status to be served', () => {
     });
 });
 
+describe('a status with a Vary', () => {
+  const origin: Field = ['Origin', 'https://shop.example'];
+  const varying = (vary: string) => async (t: TestContext) => {
+    const { bank, gateway } = await startGatewayWithBank(t);
+    const body = '{"transactionStatus":"ACCC"}';
+    setBankResponse(bank, {
+      headers: [
+        ['Content-Type', 'application/json'],
+        ['Vary', vary],
+      ],
+      body,
+    });
+    return { bank, read: (...headers: readonly Field[]) => call(gateway.url, { ...statusRead, headers }) };
+  };
+
+  test('is cached if no request has the fields that it names, and serves only requests without them', async (t) => {
+    const { bank, read } = await varying('Origin, Access-Control-Request-Method, Accept')(t);
+    for (let times = 0; times < 10; times++) assert.equal((await read()).status, 200);
+    assert.equal(bank.requests.length, 1);
+    for (const expected of [2, 3]) {
+      assert.equal((await read(origin)).header('Cache-Status'), 'penstock; fwd=miss');
+      assert.equal(bank.requests.length, expected);
+    }
+    assert.match((await read()).header('Cache-Status') ?? '', /^penstock; hit/);
+  });
+
+  test('is shared at the same time only by requests without the fields that it names', async (t) => {
+    const { bank, read } = await varying('Origin')(t);
+    await Promise.all([read(), read(), read(), read(origin), read(origin)]);
+    assert.equal(bank.requests.length, 3);
+  });
+
+  test('is never cached if it varies with everything', async (t) => {
+    const { bank, read } = await varying('*')(t);
+    for (let times = 0; times < 3; times++) await read();
+    assert.equal(bank.requests.length, 3);
+  });
+});
+
 describe('a read that limits the age of its status', () => {
   const hundredSecondsOld = [['Age', '100']] as const;
 

@@ -117,7 +117,10 @@ function firstAnswer(text: string): { readonly answer: RawAnswer; readonly lengt
   );
   const status = Number(statusLine.split(' ')[1]);
   const length = headEnd + 4 + Number(headers.get('content-length') ?? 0);
-  if (status < 200) return firstAnswer(text.slice(length)); // skips interim responses
+  if (status < 200) {
+    const final = firstAnswer(text.slice(length)); // skips interim responses
+    return final && { ...final, length: length + final.length };
+  }
   if (text.length < length) return undefined;
   return { answer: { status, headers, body: text.slice(headEnd + 4, length) }, length };
 }

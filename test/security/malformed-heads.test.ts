@@ -1,15 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import {
+  type AttackTarget,
   assertCutOff,
   assertServes,
+  initiation,
   newStatusPath,
   requestText,
   statusRead,
   valuesAtBank,
 } from '../kit/attack.ts';
 import { startGatewayWithBank } from '../kit/gateway.ts';
-import { sendRaw } from '../kit/raw-connection.ts';
+import { onConnection, sendRaw } from '../kit/raw-connection.ts';
+import { until } from '../kit/within.ts';
 
 /*
  * Attack: a line end that only one of two parsers accepts hides a field from the other. Behind it is an Authorization, a
@@ -75,5 +78,58 @@ describe('an ambiguous head of a request', () => {
     const names = ['constructor', 'toString', 'hasOwnProperty', 'valueOf'];
     await sendRaw(line.gateway.port, statusRead(...names.map((name) => `${name}: own`)));
     for (const name of names) assert.deepEqual(valuesAtBank(line, name.toLowerCase()), ['own']);
+  });
+});
+
+describe('a HEAD request that is refused', () => {
+  /** Everything that the gateway sends before it closes the connection. */
+  const answerTo = (line: AttackTarget, bytes: string) =>
+    onConnection(line.gateway.port, async (connection) => {
+      connection.send(bytes);
+      await connection.closed();
+      return connection.unread();
+    });
+
+  test('gets no body, also if it is not valid HTTP', async (t) => {
+    const line = await startGatewayWithBank(t);
+    const path = newStatusPath();
+    const first = `HEAD ${path} HTTP/1.1`;
+    const malformed = [
+      requestText(first, ['X A: b']),
+      requestText(first, ['X-A: b\r\n Content-Length: 5']),
+      requestText(first, ['X-A: GET /\0']),
+      requestText(first, [`X-A: ${'a'.repeat(20_000)}`]),
+      requestText(first, ['Content-Length: 1', 'Transfer-Encoding: chunked']),
+      requestText(first, ['X-A: b\nX-B: c']),
+      requestText(first).replace('Host: gateway.example\r\n', ''),
+      requestText(`HEAD ${path} HTTP/9.9`),
+      requestText(`HEAD ${path} x HTTP/1.1`),
+      requestText('HEAD /\x01 HTTP/1.1'),
+    ];
+    for (const bytes of malformed) {
+      const text = await answerTo(line, bytes);
+      assert.match(
+        text,
+        /^HTTP\/1\.1 4\d\d [\s\S]*\r\nPenstock-Error: H[\s\S]*\r\nContent-Length: \d+\r\n/,
+        bytes,
+      );
+      assert.match(text, /\r\n\r\n$/, bytes);
+    }
+    const behind = `${initiation('{"a":"b"}', 'Content-Length: 9')}${requestText(first, ['X A: b'])}`;
+    assert.match(await answerTo(line, behind), /HTTP\/1\.1 400 [\s\S]*\r\n\r\n$/);
+    const behindHead = `${requestText(first)}${requestText(`GET ${path} HTTP/1.1`, ['X A: b'])}`;
+    assert.match(await answerTo(line, behindHead), /HTTP\/1\.1 400 [\s\S]*\r\n\r\n\{.+\}$/);
+  });
+
+  test('leaves the connection usable for the next request', async (t) => {
+    const { gateway } = await startGatewayWithBank(t);
+    await onConnection(gateway.port, async (connection) => {
+      const fields = ['Transfer-Encoding: chunked'];
+      connection.send(requestText(`HEAD ${newStatusPath()} HTTP/1.1`));
+      connection.send(requestText(`HEAD ${newStatusPath()} HTTP/1.1`, fields, '0\r\n\r\n'));
+      connection.send(requestText('GET /nowhere HTTP/1.1'));
+      const all = /^(?:HTTP\/1\.1 405 [^{]*?\r\n\r\n){2}HTTP\/1\.1 404 [\s\S]*\}$/;
+      await until(5_000, 'all responses', () => all.test(connection.unread()));
+    });
   });
 });

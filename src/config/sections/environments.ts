@@ -46,7 +46,45 @@ const signing = z.strictObject({
     .enum(['rsa-sha256', 'rsa-sha512', 'ecdsa-sha256'])
     .default('rsa-sha256')
     .describe('The signature algorithm; it must match the type of the key.'),
+  keyId: z
+    .string({ error: 'expected a text in quotes, such as "SN=9FA1,CA=CN=Trust%20Center"' })
+    .regex(/^[\x20-\x21\x23-\x5b\x5d-\x7e]{1,1024}$/, 'expected 1 to 1024 ASCII characters without " and \\')
+    .optional()
+    .meta({ defaultText: '`SN=<serial number in hex>,CA=<issuer>`' })
+    .describe('The keyId of signatures, if the bank expects another one than the standard.'),
+  headers: z
+    .array(signedName())
+    .min(1, 'expected at least one name')
+    .refine((names) => new Set(names).size === names.length, 'expected each name once')
+    .prefault(['digest', 'x-request-id', 'psu-id', 'psu-corporate-id', 'date', 'tpp-redirect-uri'])
+    .describe(
+      'What a signature covers, in this order: names of header fields, each if the request has it, and `(request-target)`: the method and the path with its query.',
+    ),
+  addDate: z
+    .boolean()
+    .default(false)
+    .describe('Adds `Date` to requests that have none, before they are signed.'),
 });
+
+/** The transport sets these fields after the signature, or they contain it. */
+const unsignable = new Set([
+  'connection',
+  'content-length',
+  'expect',
+  'keep-alive',
+  'signature',
+  'te',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+function signedName() {
+  const expected = 'expected a header name in lower case, or "(request-target)"';
+  return z
+    .string({ error: expected })
+    .regex(/^(?:[!#$%&'*+.^_`|~0-9a-z-]+|\(request-target\))$/, expected)
+    .refine((name) => !unsignable.has(name), 'this header cannot be signed; remove it');
+}
 
 const statusExpected = 'expected a status from 400 to 499, such as 401';
 

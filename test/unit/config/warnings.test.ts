@@ -135,6 +135,11 @@ const cases: readonly (readonly [what: string, text: string, ...warnings: readon
     /^:7 environments\.a\.signing\.certFile: the .* of a expires in 12 days/,
   ],
   [
+    'signatures that do not cover what the standard requires',
+    `${operators}${file}environments:\n  active: a\n  a:\n    baseUrl: https://a.test\n    signing: { certFile: ${valid.certFile}, keyFile: ${valid.keyFile}, algorithm: ecdsa-sha256, headers: ["(request-target)", date, psu-id, x-request-id] }\n  b:\n    baseUrl: https://b.test\n    signing: { certFile: ${valid.certFile}, keyFile: ${valid.keyFile}, algorithm: ecdsa-sha256, headers: [tpp-redirect-uri, psu-corporate-id, psu-id, x-request-id, digest] }\n`,
+    /^:7 environments\.a\.signing\.headers: the standard requires that a signature also covers digest, psu-corporate-id, tpp-redirect-uri; add this, unless the bank refuses it$/,
+  ],
+  [
     'placeholders: reserved hosts and addresses, hashes and words',
     `${file}environments:
   active: a

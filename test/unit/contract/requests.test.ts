@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { isValidIBAN } from 'ibantools';
 import { answerDefinitions } from '../../../src/contract/answer-schemas.ts';
@@ -25,6 +26,97 @@ import {
 
 const inZone = (timeZone: string) => prepareContract({ standardVersion: '1.3.11', timeZone });
 const amsterdam = await inZone('Europe/Amsterdam');
+
+describe('the signature of a request', () => {
+  const body = JSON.stringify(single());
+  const sha256 = createHash('sha256').update(body).digest('base64');
+  const sha512 = createHash('sha512').update(body).digest('base64');
+  const signedWith = (algorithm: string, digest = `SHA-256=${sha256}`) =>
+    request.single(undefined, {
+      headers: {
+        Digest: digest,
+        Signature: `keyId="SN=9FA1,CA=CN=Test",algorithm="${algorithm}",headers="digest x-request-id tpp-redirect-uri",signature="QUJD"`,
+        'TPP-Signature-Certificate': 'QUJD',
+      },
+    });
+
+  for (const algorithm of [
+    ...[
+      'rsa-sha256',
+      'RSA-SHA512',
+      'RSA_SHA256',
+      'rsa_sha512',
+      'ecdsa-sha256',
+      'ecdsa-p256-sha256',
+      'rsa-sha384',
+    ],
+    ...['SHA-256', 'sha-256', 'SHA256', 'SHA-512', 'SHA256withRSA', 'SHA512WithRSA', 'SHA256withECDSA'],
+    ...[
+      'rsa-pss-sha256',
+      'rsassa-pss-sha512',
+      'rsa-v1_5-sha256',
+      'RS256',
+      'PS256',
+      'ES256',
+      'hs2019',
+      'ed25519',
+    ],
+  ]) {
+    test(`may have the algorithm ${algorithm}`, () => {
+      assert.deepEqual(verdictOf(contract11, signedWith(algorithm)), []);
+    });
+  }
+
+  for (const algorithm of [
+    '',
+    'none',
+    'md5',
+    'sha-1',
+    'rsa-sha1',
+    'SHA1withRSA',
+    'hmac-sha256',
+    'rsa',
+    'HS256',
+    '256',
+  ])
+    test(`must not have the algorithm "${algorithm}"`, () => {
+      assert.deepEqual(harmfulOf(contract11, signedWith(algorithm)), ['signature headers/Signature']);
+    });
+
+  test('may have a digest with SHA-256 or SHA-512 in any letter case', () => {
+    for (const digest of [`sha-256=${sha256}`, `Sha-512=${sha512}`, `SHA-512=${sha512}`])
+      assert.deepEqual(verdictOf(contract11, signedWith('SHA-512', digest)), []);
+    assert.deepEqual(harmfulOf(contract11, signedWith('SHA-512', `sha-512=${sha256}`)), [
+      'digest headers/Digest',
+    ]);
+  });
+});
+
+describe('a text/plain body', () => {
+  const asText = { headers: { 'Content-Type': 'text/plain; charset=iso-8859-1' } };
+
+  test('is not refused because it is neither XML nor JSON', () => {
+    const dtazv = '0256Q 2002091234567890COMPANY';
+    for (const judged of [
+      request.xml(dtazv, asText),
+      request.single(undefined, { ...asText, body: dtazv }),
+    ]) {
+      assert.deepEqual(verdictOf(contract11, judged), [
+        'notable content-type headers/Content-Type may-be-refused',
+      ]);
+      assert.deepEqual(harmfulOf(contract6, judged), ['content-type headers/Content-Type']);
+    }
+  });
+
+  test('is judged as XML or JSON if it begins like that', () => {
+    for (const start of ['', ' \r\n', '\ufeff']) {
+      const cut = request.xml(`${start}<?xml version="1.0"?><Document>`, asText);
+      assert.ok(harmfulOf(contract11, cut).length > 0, start);
+      const json = request.single(undefined, { ...asText, body: `${start}{` });
+      assert.ok(harmfulOf(contract11, json).length > 0, start);
+    }
+  });
+});
 
 describe('dates in the past', () => {
   const paid = (requestedExecutionDate: string, receivedAtMs: number) =>
@@ -53,6 +145,24 @@ describe('dates in the past', () => {
   test('are reported without a zone if they are past everywhere', () => {
     assert.deepEqual(verdictOf(contract11, paid('2026-06-09', midnightAtAmsterdam)), []);
     assert.equal(verdictOf(contract11, paid('2026-06-08', midnightAtAmsterdam)).length, 1);
+  });
+
+  test('do not include 1999-01-01 in pain.001, which means "as soon as possible"', () => {
+    const receivedAtMs = Date.UTC(2026, 5, 9);
+    const on = (day: string) => pain001().replace('2027-02-15', day);
+    const newer = (day: string) =>
+      on(day)
+        .replace('pain.001.001.03', 'pain.001.001.09')
+        .replaceAll('BIC>', 'BICFI>')
+        .replace(/<ReqdExctnDt>(.*?)</, '<ReqdExctnDt><Dt>$1</Dt><');
+    for (const document of [on('1999-01-01'), on('1999-01-01+01:00'), newer('1999-01-01')]) {
+      assert.deepEqual(verdictOf(amsterdam, request.xml(document, { receivedAtMs })), []);
+    }
+    for (const document of [on('1999-01-02'), newer('1998-12-31')]) {
+      assert.deepEqual(harmfulOf(amsterdam, request.xml(document, { receivedAtMs })), [
+        'date-in-past xml/ReqdExctnDt',
+      ]);
+    }
   });
 
   test('are found in every kind of body', () => {
@@ -289,8 +399,23 @@ describe('IBANs, currencies and dates', () => {
       for (let at = 0; at < iban.length; at++)
         for (const letter of letters) {
           const other = iban.slice(0, at) + letter + iban.slice(at + 1);
-          if (looksLikeIban(other)) assert.equal(isValidIban(other), isValidIBAN(other), other);
+          const isPossible = !['00', '01', '99'].includes(other.slice(2, 4));
+          if (looksLikeIban(other)) assert.equal(isValidIban(other), isPossible && isValidIBAN(other), other);
         }
+    }
+  });
+
+  test('an IBAN with the check digits 00, 01 or 99 is invalid, although its remainder is 1', () => {
+    const accounts = Array.from(
+      { length: 2_000 },
+      (_, index) => `10010010${String(index).padStart(10, '0')}`,
+    );
+    const fits = (account: string, digits: string) => BigInt(`${account}1314${digits}`) % 97n === 1n; // DE is 1314
+    for (const digits of ['00', '01', '99', '02', '98']) {
+      const fitting = accounts.filter((account) => fits(account, digits));
+      assert.ok(fitting.length > 10, digits);
+      const isPossible = digits === '02' || digits === '98';
+      for (const account of fitting) assert.equal(isValidIban(`DE${digits}${account}`), isPossible, digits);
     }
   });
 

@@ -153,13 +153,16 @@ async function openState(t: TestContext, file: string): Promise<void> {
   await state.open();
 }
 
-/** The error that a process without root rights gets: root ignores file modes. */
+/**
+ * The error that a process without root rights gets: root ignores file modes. It gives its rights up when it has loaded the program:
+ * other users may not be able to enter the checkout.
+ */
 function errorForOtherUser(file: string): string {
   chmodSync(dirname(file).replace(/\/folder$/, ''), 0o755);
-  const isRoot = process.getuid?.() === 0;
   const code = `
     const { createSqliteState } = await import(${JSON.stringify(import.meta.resolve('../../../src/state/sqlite.ts'))});
+    if (process.getuid?.() === 0) process.setuid(65_534);
     await createSqliteState(${JSON.stringify(file)}).open().catch(({ message }) => console.log(message));`;
   const args = ['--input-type=module', '--eval', code];
-  return execFileSync(process.execPath, args, { encoding: 'utf8', ...(isRoot && { uid: 65_534 }) });
+  return execFileSync(process.execPath, args, { encoding: 'utf8' });
 }

@@ -53,14 +53,50 @@ describe('the caching fields of a response', () => {
 
   for (const [vary, fetches] of [
     ['*', 2],
-    ['X-Device', 2],
-    ['Accept, X-Device', 2],
+    ['Accept, *', 2],
+    ['Origin, Access-Control-Request-Method', 1],
+    ['Accept, X-Device', 1],
     ['accept, Accept-Encoding, PSU-ID, Consent-ID, Authorization, Accept-Language', 1],
   ] as const) {
     test(`${fetches === 1 ? 'stores' : 'does not store'} a response with Vary: ${vary} (section 4.1)`, async () => {
       assert.equal(await fetchesWith(['Vary', vary]), fetches);
     });
   }
+
+  test('serves a response only to requests without the fields of Vary that are not in the key (section 4.1)', async () => {
+    const vary = ['Vary', 'Accept, X-Device'] as const;
+    const device = [token, ['x-device', 'phone'] as const];
+    assert.equal(await countFetches([[token], device], [vary]), 2);
+    assert.equal(await countFetches([device, [token]], [vary]), 2);
+    assert.equal(await countFetches([device, device], [vary]), 2);
+    assert.equal(await countFetches([[token, ['X-Other', '1']], [token]], [vary]), 1);
+  });
+
+  test('serves no stale response to a request with a field of its Vary while the bank fails', async () => {
+    let isDown = false;
+    const { send } = createCacheInstance(createMemoryState(), async () => {
+      if (isDown) throw new GatewayError('UPSTREAM_UNREACHED', 'connection refused');
+      return bankStatusResponse('ACTC', [
+        ['Vary', 'X-Device'],
+        ['Cache-Control', 'max-age=0'],
+      ]);
+    });
+    await send(withFields(token));
+    isDown = true;
+    assert.equal((await send(withFields(token))).servedFrom, 'stale-cache');
+    await assert.rejects(send(withFields(token, ['X-Device', 'phone'])), { code: 'UPSTREAM_UNREACHED' });
+  });
+
+  test('keeps a response for other requests while a request with a field of its Vary asks the bank', async () => {
+    let fetches = 0;
+    const state = createMemoryState();
+    const bank = async () => bankStatusResponse('ACTC', [['Vary', 'X-Device']], { n: fetches++ });
+    const [one, other] = [createCacheInstance(state, bank), createCacheInstance(state, bank)];
+    await one.send(withFields(token));
+    assert.equal((await other.send(withFields(token, ['X-Device', 'phone']))).servedFrom, 'bank');
+    assert.equal((await other.send(withFields(token))).servedFrom, 'cache');
+    assert.equal(fetches, 2);
+  });
 
   for (const [field, value] of [
     ['Cache-Control', 'max-age=0'],

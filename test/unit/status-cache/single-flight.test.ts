@@ -132,7 +132,7 @@ describe('equal reads at the same time', () => {
     ['must not be stored', ['Cache-Control', 'no-store']],
     ['sets a cookie', ['Set-Cookie', 'session=1']],
     ['varies with everything', ['Vary', '*']],
-    ['varies with a field that is not part of the cache key', ['Vary', 'X-Device']],
+    ['varies with a field of the requests that is not part of the cache key', ['Vary', 'X-Device']],
   ] as const) {
     for (const health of ['available', 'unavailable'] as const) {
       test(`does not share a response that ${why} while the state is ${health}`, async () => {
@@ -142,7 +142,7 @@ describe('equal reads at the same time', () => {
         const { send, runMaintenance } = createCacheInstance(state, bank);
         await runMaintenance();
         if (health === 'unavailable') state.fail();
-        const answers = repeat(3, () => send(statusRead()));
+        const answers = repeat(3, () => send(statusRead({ headers: [['X-Device', 'phone']] })));
         await setImmediate();
         open();
         const bodies = (await answers).map(({ body }) => body.toString());
@@ -150,6 +150,35 @@ describe('equal reads at the same time', () => {
       });
     }
   }
+});
+
+describe('equal reads of which some have a field of the Vary of the response', () => {
+  test('are shared by those without it, and each other one asks the bank itself, on all instances', async () => {
+    const { bank, open, fetches } = slowBank(() =>
+      bankStatusResponse('ACTC', [['Vary', 'X-Device, Accept']]),
+    );
+    const state = createMemoryState();
+    const [one, other] = [createCacheInstance(state, bank), createCacheInstance(state, bank)];
+    const read = (device?: string) => statusRead({ headers: device ? [['X-Device', device]] : [] });
+    const plain = [one.send(read()), one.send(read()), other.send(read())];
+    await setImmediate();
+    const withDevice = [one, one, other, other].map(({ send }, index) => send(read(`device ${index}`)));
+    await setImmediate();
+    open();
+    await Promise.all(plain);
+    for (const answer of await Promise.all(withDevice)) assert.equal(answer.servedFrom, 'bank');
+    assert.equal(fetches(), 5);
+  });
+
+  test('share an error of the bank', async () => {
+    const { bank, open, fetches } = slowBank(() => bankResponse(429, [['Vary', 'X-Device']]));
+    const { send } = createCacheInstance(createMemoryState(), bank);
+    const answers = [send(statusRead()), send(statusRead({ headers: [['X-Device', 'phone']] }))];
+    await setImmediate();
+    open();
+    await Promise.all(answers);
+    assert.equal(fetches(), 1);
+  });
 });
 
 describe('the lease of an instance that was paused until the lease expired', () => {

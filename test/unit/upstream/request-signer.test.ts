@@ -1,12 +1,12 @@
 /** Signatures are verified by openssl and by the simulated bank. */
 
 import assert from 'node:assert/strict';
-import { createHash, X509Certificate } from 'node:crypto';
+import { createHash, verify, X509Certificate } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type HeaderFields, headerValue } from '../../../src/pis/headers.ts';
+import { type HeaderFields, headerValue, headerValues } from '../../../src/pis/headers.ts';
 import { assertSignature } from '../../../src/simulated-bank/signature.ts';
 import { createRequestSigner } from '../../../src/upstream/request-signer.ts';
 import { createAuthority, type IssuedCertificate, openssl } from '../../kit/openssl.ts';
@@ -24,13 +24,32 @@ const algorithms = [
   ['ecdsa-sha256', ec, 'SHA-256'],
 ] as const;
 
-const signerWith = (
+/** What the configuration has by default. */
+const defaults = {
+  keyId: undefined,
+  headers: ['digest', 'x-request-id', 'psu-id', 'psu-corporate-id', 'date', 'tpp-redirect-uri'],
+  addDate: false,
+};
+
+type Signer = ReturnType<typeof createRequestSigner>;
+
+/** A signer of requests that all have the same request line, unless they name another one. */
+function signerWith(
   { certFile, keyFile, cert, key }: IssuedCertificate,
   algorithm: (typeof algorithms)[number][0] = 'rsa-sha256',
-) =>
-  createRequestSigner({ certFile, keyFile, algorithm }, (file) =>
-    Buffer.from(file === certFile ? cert : key),
+  settings: Partial<Omit<Parameters<typeof createRequestSigner>[0], 'algorithm'>> = {},
+) {
+  const signer = createRequestSigner(
+    { ...defaults, certFile, keyFile, algorithm, ...settings },
+    (file) => Buffer.from(file === certFile ? cert : key),
+    'bank.example:8443',
   );
+  type Signed = Parameters<Signer['sign']>[0];
+  return {
+    sign: (request: Pick<Signed, 'headers' | 'body'> & Partial<Signed>) =>
+      signer.sign({ method: 'POST', path: '/psd2/v1/payments/sepa-credit-transfers', ...request }),
+  };
+}
 
 const body = Buffer.from('{"amount":"1.00"}');
 const complete: HeaderFields = [
@@ -121,7 +140,7 @@ describe('signed request', () => {
     assert.deepEqual(headers.slice(0, complete.length), complete);
     assert.deepEqual(
       headers.slice(complete.length).map(([name]) => name),
-      ['Digest', 'Signature', 'TPP-Signature-Certificate'],
+      ['Digest', 'TPP-Signature-Certificate', 'Signature'],
     );
   });
 
@@ -155,6 +174,80 @@ describe('signed request', () => {
       }),
       seededRuns(t, 200),
     );
+  });
+});
+
+describe('the settings of signatures', () => {
+  /** Checks a signature with node:crypto over these lines. */
+  const assertSigned = (headers: HeaderFields, lines: readonly string[], hash = 'sha256') => {
+    const names = lines.map((line) => line.slice(0, line.indexOf(': ')));
+    assert.equal(parameter(headers, 'headers'), names.join(' '));
+    const signature = Buffer.from(parameter(headers, 'signature'), 'base64');
+    const signed = Buffer.from(lines.join('\n'), 'latin1');
+    assert.ok(verify(hash, signed, new X509Certificate(rsa.cert).publicKey, signature), lines.join('\n'));
+  };
+  const digestWith = (hash: 'sha256' | 'sha512') => createHash(hash).update(body).digest('base64');
+
+  test('select what is signed, in their order, with the request target and its query', async () => {
+    const names = ['(request-target)', 'host', 'x-unknown', 'psu-ip-address', 'digest', 'x-request-id'];
+    const { sign } = signerWith(rsa, 'rsa-sha512', { headers: names });
+    const path = '/api/v1/payments/sepa-credit-transfers/a%2Fb?bic=HABAEE2X&app-id=l7';
+    const headers = await sign({ method: 'DELETE', path, headers: complete, body });
+    assertSigned(
+      headers,
+      [
+        `(request-target): delete ${path}`,
+        'host: bank.example:8443',
+        'psu-ip-address: 192.0.2.1',
+        `digest: SHA-512=${digestWith('sha512')}`,
+        'x-request-id: 99391c7e-ad88-49ec-a2ad-99ddcb1f7721',
+      ],
+      'sha512',
+    );
+    assert.equal(headerValue(headers, 'digest'), `SHA-512=${digestWith('sha512')}`);
+    assert.equal(headerValue(headers, 'host'), undefined);
+  });
+
+  test('can include the certificate, and a field that is sent twice', async () => {
+    const { sign } = signerWith(rsa, 'rsa-sha256', { headers: ['x-list', 'tpp-signature-certificate'] });
+    const headers = await sign({ headers: [...complete, ['X-List', 'a'], ['x-list', 'b']], body });
+    const certificate = new X509Certificate(rsa.cert).raw.toString('base64');
+    assertSigned(headers, ['x-list: a, b', `tpp-signature-certificate: ${certificate}`]);
+    assert.equal(headerValue(headers, 'digest'), `SHA-256=${digestWith('sha256')}`);
+  });
+
+  test('replace the keyId, such as by a decimal serial number', async () => {
+    const keyId = BigInt(`0x${new X509Certificate(rsa.cert).serialNumber}`).toString();
+    const headers = await signerWith(rsa, 'rsa-sha512', { keyId }).sign({ headers: complete, body });
+    assert.match(
+      headerValue(headers, 'signature') ?? '',
+      new RegExp(`^keyId="${keyId}",algorithm="rsa-sha512",`),
+    );
+  });
+
+  test('add a fresh Date, and never replace one', async (t) => {
+    const now = Date.now();
+    t.mock.timers.enable({ apis: ['Date'], now });
+    const { sign } = signerWith(rsa, 'rsa-sha256', { addDate: true });
+    const [requestId] = complete;
+    assert.ok(requestId);
+    for (const date of [now, now + 10_000].map((ms) => new Date(ms).toUTCString())) {
+      assert.match(date, /^\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT$/);
+      const headers = await sign({ headers: [requestId], body });
+      assertSigned(headers, [
+        `digest: SHA-256=${digestWith('sha256')}`,
+        `x-request-id: ${requestId[1]}`,
+        `date: ${date}`,
+      ]);
+      assert.equal(headerValue(headers, 'date'), date);
+      t.mock.timers.tick(10_000);
+    }
+    const own = await sign({ headers: [requestId, ['date', 'Sun, 06 Aug 2017 15:02:37 GMT']], body });
+    assert.deepEqual(headerValues(own, 'date'), ['Sun, 06 Aug 2017 15:02:37 GMT']);
+    const without = await signerWith(rsa).sign({ headers: [requestId], body });
+    assert.equal(headerValue(without, 'date'), undefined);
+    const signedByTpp: HeaderFields = [requestId, ['Signature', 'keyId="a"']];
+    assert.equal(await sign({ headers: signedByTpp, body }), signedByTpp);
   });
 });
 
