@@ -41,7 +41,7 @@ export function createAuthorisationOperations(
  * embedded. Decoupled uses the bank's app, so no further link.
  */
 export function authorisationLinks(
-  { links }: OperationContext,
+  { links, profile }: OperationContext,
   payment: Payment,
   type: AuthorisationType,
   authorisation: PaymentAuthorisation,
@@ -49,7 +49,7 @@ export function authorisationLinks(
   const scaStatus = links.authorisation(payment, type, authorisation.id);
   switch (authorisation.approach) {
     case 'REDIRECT':
-      return { scaRedirect: links.scaRedirect(authorisation), scaStatus };
+      return { [profile.sca.redirectLink]: links.scaRedirect(authorisation), scaStatus };
     case 'EMBEDDED':
       return { updatePsuAuthentication: scaStatus, scaStatus };
     case 'DECOUPLED':

@@ -95,6 +95,8 @@ export const profileSchema = z.strictObject({
         .prefault(['redirect', 'decoupled']),
       /** The link with which the TPP starts every authorisation; without it, the initiation starts one. */
       startLink: z.string().optional(),
+      /** The name of the link to the bank's pages: some banks have `scaOAuth`. */
+      redirectLink: z.string().default('scaRedirect'),
     })
     .prefault({}),
 });
