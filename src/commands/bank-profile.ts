@@ -77,5 +77,7 @@ function namesAt(path: SettingPath): readonly string[] {
   const below = (node: Node | undefined, key: string | number): Node | undefined =>
     [typeof key === 'number' ? node?.items : node?.properties?.[key]].find(isNode);
   const schema: Node = z.toJSONSchema(profileSchema, { io: 'input' });
-  return Object.keys(path.reduce<Node | undefined>(below, schema)?.properties ?? {});
+  const node = path.reduce<Node | undefined>(below, schema);
+  const names = isNode(node?.propertyNames) ? node.propertyNames.enum : undefined; // of a mapping by operation
+  return names?.map(String) ?? Object.keys(node?.properties ?? {});
 }

@@ -16,11 +16,12 @@ const version = path(
   /^([^/?#\s]+(\/[^/?#\s]+)*)?$/,
 );
 
+const statusExpected = 'expected a status from 400 to 499';
 const requiredHeader = z.strictObject({
   name: z.string().regex(/^[A-Za-z0-9-]+$/, 'expected the name of a header field'),
   /** All operations if absent. */
   operations: z.array(operationName).optional(),
-  status: z.int().min(400).max(499).default(400),
+  status: z.int().min(400, statusExpected).max(499, statusExpected).default(400),
   code: z.string().default('FORMAT_ERROR'),
 });
 
