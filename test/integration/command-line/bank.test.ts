@@ -102,7 +102,16 @@ pathVersion: 1.1
   );
   const { exitCode, stderr } = await runCommand(['bank', '--like', file]);
   const lines = stderr.trim().replaceAll(`${file}:`, '').split('\n');
-  assert.deepEqual(lines, ['1 segment: expected path segments without a slash at the ends, such as v1.1']);
+  assert.deepEqual(lines, [
+    '1 segment: expected path segments without a slash at the ends, such as v1.1',
+    '2 pathVerson: unknown key; allowed: basePath, segment, pathVersion, requires, links, ids, answers, status, sca (did you mean pathVersion?)',
+    '5 requires.headers[0].name: expected the name of a header field',
+    '5 requires.headers[0].status: expected a status from 400 to 499',
+    '7 answers.cancellation: expected one of 200, 202, 204',
+    '8 links.as: expected one of objects, strings',
+    '8 links.queries.getPayments: unknown key; allowed: initiatePayment, getPayment, getPeriodicPayment, getPaymentStatus, cancelPayment, startAuthorisation, listAuthorisations, getAuthorisation (did you mean getPayment?)',
+    '9 pathVersion: expected a text, or a mapping with default and names of operations',
+  ]);
   assert.equal(exitCode, 78);
 });
 
