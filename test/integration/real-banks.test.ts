@@ -7,7 +7,7 @@
  */
 
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { globSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { before, describe, test } from 'node:test';
@@ -123,6 +123,7 @@ describe('the interface of', () => {
         assert.equal(url.origin, publicUrl, `${link} leads to the gateway`);
         const reply = await ask(method, url.pathname + url.search, body);
         assert.equal(bank.requests.at(-1)?.url, withQuery(expected, environment.query));
+        assert.equal(reply.header('Penstock-Error'), undefined);
         return reply;
       }
 
@@ -132,6 +133,8 @@ describe('the interface of', () => {
       const links = linksOf(initiated);
       assert.equal(initiated.status, 201);
       assert.equal(jsonOf(initiated).paymentId, payment.paymentId);
+      const form = profile.links.as === 'strings' ? 'string' : 'object';
+      for (const link of Object.values(jsonOf(initiated)._links ?? {})) assert.equal(typeof link, form);
 
       await t.test('the payment and its status are read at the links of the bank', async () => {
         const self = await follow('GET', links.self ?? '', written.payment(addressed));
@@ -182,6 +185,10 @@ describe('the interface of', () => {
           written.authorisations(addressed, cancellations),
           '{}',
         );
+        const [id = ''] = bank.payments.at(-1)?.cancellationAuthorisationIds ?? [];
+        const { scaStatus = '' } = linksOf(cancelling);
+        const sca = await follow('GET', scaStatus, written.authorisation(addressed, cancellations, id));
+        assert.equal(jsonOf(sca).scaStatus, 'received');
         bank.clock.advance(5_000);
         const status = await follow('GET', links.status ?? '', written.status(addressed));
         assert.deepEqual([asked.status, cancelling.status, status.status], [202, 201, 200]);
@@ -234,7 +241,7 @@ describe('penstock check', () => {
 function createTpp(gateway: GatewayProcess, name: string) {
   const own = demanded[name] ?? [];
   const isSigned = own.some(([field]) => field === 'Signature');
-  return (method: Call['method'], path: string, body?: string): Promise<Reply> => {
+  return async (method: Call['method'], path: string, body?: string): Promise<Reply> => {
     const digest = createHash('sha256')
       .update(body ?? '')
       .digest('base64');
@@ -248,7 +255,11 @@ function createTpp(gateway: GatewayProcess, name: string) {
       ...(isSigned ? ([['Digest', `SHA-256=${digest}`]] as const) : []),
       ...own,
     ];
-    return call(gateway.url, { method, path, headers, body });
+    const requestId = randomUUID();
+    const reply = await call(gateway.url, { method, path, headers, body, requestId });
+    assert.equal(reply.header('X-Request-ID'), requestId);
+    assert.equal(reply.header('Penstock-Environment') ?? name, name);
+    return reply;
   };
 }
 
