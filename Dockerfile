@@ -14,6 +14,7 @@ RUN npm ci
 COPY LICENSE README.md CHANGELOG.md SECURITY.md tsconfig.json tsconfig.build.json ./
 COPY bin ./bin
 COPY config ./config
+COPY examples/banks ./examples/banks
 COPY src ./src
 RUN npm pack --pack-destination=/tmp
 WORKDIR /opt/penstock

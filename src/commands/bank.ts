@@ -2,6 +2,7 @@
 
 import type { LinkStyle } from '../simulated-bank/links.ts';
 import { createSimulatedBank } from '../simulated-bank/server.ts';
+import { readBankProfile } from './bank-profile.ts';
 import type { Options } from './command.ts';
 import { CommandError, UsageError } from './command-error.ts';
 import { exitCodes } from './exit-codes.ts';
@@ -16,37 +17,47 @@ const isLinkStyle = (value: string): value is LinkStyle => linkStyles.includes(v
 
 /** @throws CommandError if an option is invalid, or if the port cannot be opened */
 export async function runBank({
+  like,
   port = '9101',
   host = '127.0.0.1',
   name = 'bank',
-  basePath = '',
-  segment = 'berlingroup',
-  links = 'absolute',
+  basePath,
+  segment,
+  links,
   publicOrigin,
 }: Options): Promise<undefined> {
-  if (!isLinkStyle(links)) throw new UsageError(`--links must be one of ${linkStyles.join(', ')}`);
+  if (like !== undefined && [basePath, segment, links].some((option) => option !== undefined))
+    throw new UsageError('--like already sets --base-path, --segment and --links: change the file instead');
+  if (links !== undefined && !isLinkStyle(links))
+    throw new UsageError(`--links must be one of ${linkStyles.join(', ')}`);
   if (!isPort(port)) throw new UsageError('--port must be a number from 0 to 65535');
   if (!/^[a-z0-9]+$/.test(name)) throw new UsageError('--name must consist of lower-case letters and digits');
-  if (!isPath(basePath))
+  if (basePath !== undefined && !isPath(basePath))
     throw new UsageError(
       `--base-path must start with a slash and not end with one: --base-path ${asPath(basePath)}`,
     );
-  if (!isPath(`/${segment}`) && segment !== '')
+  if (segment !== undefined && !isPath(`/${segment}`) && segment !== '')
     throw new UsageError(
       `--segment must not start or end with a slash: --segment ${asPath(segment).slice(1)}`,
     );
   if (publicOrigin !== undefined && URL.parse(publicOrigin)?.origin !== publicOrigin)
     throw new UsageError('--public-origin must be a URL without a path, such as https://bank.example:8443');
 
-  const bank = createSimulatedBank({ name, segment, links, basePath, ...(publicOrigin && { publicOrigin }) });
+  const bank = createSimulatedBank({
+    name,
+    ...(like !== undefined && { profile: readBankProfile(like) }),
+    ...(basePath !== undefined && { basePath }),
+    ...(segment !== undefined && { segment }),
+    ...(links !== undefined && { links }),
+    ...(publicOrigin && { publicOrigin }),
+  });
   const baseUrl = await bank.start(Number(port), host).catch((cause: unknown) => {
     throw listenError(cause, 'stop the program that uses the port, or name another one with --port');
   });
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, bank.stop);
 
   const { origin } = new URL(baseUrl);
-  const resources = [baseUrl, segment, 'v1'].filter((part) => part !== '').join('/');
-  console.log(`${name} listens at ${resources}; control calls: curl ${origin}/_bank/`);
+  console.log(`${name} listens at ${origin}${bank.path}; control calls: curl ${origin}/_bank/`);
   console.log(`Inject a fault: curl -X PUT ${origin}/_bank/faults -d '{"name":"reset","times":1}'`);
 }
 

@@ -108,6 +108,11 @@ const optionRows = {
     description: 'the selection that the list with the same filter printed',
   },
   tour: { flags: '--tour', description: 'play a scripted tour on free ports, and exit' },
+  like: {
+    flags: '--like <file>',
+    description:
+      'profile of a real bank, such as examples/banks/ing.yaml: its paths, links, answers and demands',
+  },
   port: { flags: '--port <port>', description: 'port to listen on; 0 takes any free one (default: 9101)' },
   host: { flags: '--host <address>', description: 'address to listen on (default: 127.0.0.1)' },
   name: {

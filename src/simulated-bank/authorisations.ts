@@ -36,17 +36,25 @@ export function createAuthorisationOperations(
   };
 }
 
-/** Links of an authorisation: its status, and the bank's page for redirect. Decoupled uses the bank's app, so no page. */
+/**
+ * Links of an authorisation: its status, and the bank's page for redirect, or where the TPP sends the payer's password for
+ * embedded. Decoupled uses the bank's app, so no further link.
+ */
 export function authorisationLinks(
-  { links }: OperationContext,
+  { links, profile }: OperationContext,
   payment: Payment,
   type: AuthorisationType,
-  { id, approach }: PaymentAuthorisation,
-): Record<string, { readonly href: string }> {
-  const scaStatus = { href: links.authorisation(payment, type, id) };
-  return approach === 'DECOUPLED'
-    ? { scaStatus }
-    : { scaRedirect: { href: links.scaRedirect(id) }, scaStatus };
+  authorisation: PaymentAuthorisation,
+): Readonly<Record<string, string>> {
+  const scaStatus = links.authorisation(payment, type, authorisation.id);
+  switch (authorisation.approach) {
+    case 'REDIRECT':
+      return { [profile.sca.redirectLink]: links.scaRedirect(authorisation), scaStatus };
+    case 'EMBEDDED':
+      return { updatePsuAuthentication: scaStatus, scaStatus };
+    case 'DECOUPLED':
+      return { scaStatus };
+  }
 }
 
 function startAuthorisation(
@@ -58,14 +66,14 @@ function startAuthorisation(
   const type = authorisationTypeOf(route.authorisationType);
   requireStartable(payment, type, context.payments.statusOf(payment));
 
-  const approach = approachOf(headers);
+  const approach = approachOf(context.profile, headers);
   const authorisation = context.payments.startAuthorisation(payment, type, approach);
   const psuMessage = { psuMessage: 'Please use your BankApp for transaction Authorisation.' };
   const bankResponse = jsonResponse(201, {
     scaStatus: 'received',
     authorisationId: authorisation.id,
     ...(approach === 'DECOUPLED' && psuMessage),
-    _links: authorisationLinks(context, payment, type, authorisation),
+    _links: context.links.write(authorisationLinks(context, payment, type, authorisation)),
   });
   return withHeaders(bankResponse, [
     ['ASPSP-SCA-Approach', approach],

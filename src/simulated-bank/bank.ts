@@ -7,12 +7,15 @@ import type { LinkStyle } from './links.ts';
 import type { SentNotification } from './notifications.ts';
 import type { PaymentTimings } from './payment-lifecycle.ts';
 import type { PaymentView } from './payments.ts';
+import type { BankProfileSettings } from './profile.ts';
 import type { LoggedRequest } from './request-log.ts';
 
 /** Options of a bank; everything has a default. */
 export interface BankOptions {
   /** Prefix of its payment ids and name of its web site; lower-case letters and digits. Default `bank`. */
   readonly name?: string;
+  /** The forms of its interface; the next three options override them. */
+  readonly profile?: BankProfileSettings;
   /** The path before the segment, such as `/xs2a`. Default: none. */
   readonly basePath?: string;
   /** The path between base path and `/v1`: zero or more path segments. Default `berlingroup`. */
@@ -37,6 +40,8 @@ export interface SimulatedBank {
   readonly name: string;
   /** The gateway's `baseUrl` setting: origin and base path, without segment. @throws Error before `start` */
   readonly baseUrl: string;
+  /** The path of an initiation before `/{payment-service}`, such as `/psd2/berlingroup/v1`. */
+  readonly path: string;
   /** Every request whose header has arrived, whatever its outcome, without calls of the control endpoint. */
   readonly requests: readonly LoggedRequest[];
   /** Every payment it created, in order, with its current status. */

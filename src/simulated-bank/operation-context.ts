@@ -6,6 +6,7 @@ import type { Links } from './links.ts';
 import type { Notifications } from './notifications.ts';
 import type { Payment, ScaApproach } from './payment-lifecycle.ts';
 import type { Payments } from './payments.ts';
+import type { BankProfile } from './profile.ts';
 import type { BankRoute } from './routes.ts';
 import type { SimulatedResponse } from './simulated-response.ts';
 
@@ -21,6 +22,7 @@ export type PerformOperation = (call: OperationRequest) => SimulatedResponse;
 
 /** The parts of one bank that the operations use. */
 export interface OperationContext {
+  readonly profile: BankProfile;
   readonly payments: Payments;
   readonly links: Links;
   readonly clock: BankClock;
@@ -34,10 +36,14 @@ export function requirePayment(payments: Payments, route: BankRoute): Payment {
   return payment;
 }
 
-/** The SCA approach: decoupled (in the bank's app) if the TPP prefers it, otherwise redirect (to the bank's pages). */
-export function approachOf(headers: HeaderFields): ScaApproach {
-  return isTrue(headers, 'tpp-decoupled-preferred') ? 'DECOUPLED' : 'REDIRECT';
+/** The SCA approach: the bank's first one, or else the one that the TPP prefers. */
+export function approachOf({ sca: { approaches } }: BankProfile, headers: HeaderFields): ScaApproach {
+  const [first] = approaches;
+  const preferred = approaches.find((approach) => isTrue(headers, `tpp-${approach}-preferred`));
+  return approachNames[preferred ?? first ?? 'redirect'];
 }
+
+const approachNames = { redirect: 'REDIRECT', decoupled: 'DECOUPLED', embedded: 'EMBEDDED' } as const;
 
 /** Whether a preference header is `true`. @param name in lower case */
 export function isTrue(headers: HeaderFields, name: string): boolean {

@@ -12,6 +12,7 @@ import {
   requirePayment,
 } from './operation-context.ts';
 import { isFinal, type Payment } from './payment-lifecycle.ts';
+import type { BankProfile } from './profile.ts';
 import { jsonResponse, rawResponse, type SimulatedResponse, withHeaders } from './simulated-response.ts';
 import { statusReport } from './status-report.ts';
 import { validateInitiation } from './validate-initiation.ts';
@@ -37,34 +38,35 @@ function initiatePayment(
   if (headerValue(headers, 'psu-ip-address') === undefined) {
     throw new BankError(400, 'FORMAT_ERROR', 'PSU-IP-Address is missing', { path: 'PSU-IP-Address' });
   }
-  const { payments, links } = context;
+  const { profile, payments, links } = context;
   const { service, product } = route;
   const contentType = validateInitiation(service, product, headers, body);
   const requestId = headerValue(headers, 'x-request-id') ?? '';
   const payment = payments.create({ service, product, requestId, contentType, order: body });
 
-  const approach = approachOf(headers);
-  const bankResponse = jsonResponse(201, {
+  const approach = approachOf(profile, headers);
+  const bankResponse = jsonResponse(profile.answers.initiation, {
     transactionStatus: payments.statusOf(payment),
     paymentId: payment.id,
-    _links: {
-      self: { href: links.payment(payment) },
-      status: { href: links.status(payment) },
+    _links: links.write({
+      self: links.payment(payment),
+      status: links.status(payment),
       ...nextStep(),
-    },
+      ...links.further(payment),
+    }),
   });
   return withHeaders(bankResponse, [
-    ['Location', links.payment(payment)],
+    ['Location', links.location(payment)],
     ['ASPSP-SCA-Approach', approach],
     ...context.notifications.subscribe(payments.withId(payment.id) ?? payment, headers),
   ]);
 
-  /** If the TPP prefers explicit authorisation it starts one; otherwise one was started with the payment. */
-  function nextStep() {
+  /** If the TPP prefers explicit authorisation, or the bank requires it, the TPP starts one; otherwise one was started with the payment. */
+  function nextStep(): Readonly<Record<string, string>> {
     const type = 'authorisations';
-    if (isTrue(headers, 'tpp-explicit-authorisation-preferred')) {
-      return { startAuthorisation: { href: links.authorisations(payment, type) } };
-    }
+    const { startLink } = profile.sca;
+    if (startLink !== undefined || isTrue(headers, 'tpp-explicit-authorisation-preferred'))
+      return { [startLink ?? 'startAuthorisation']: links.authorisations(payment, type) };
     return authorisationLinks(context, payment, type, payments.startAuthorisation(payment, type, approach));
   }
 }
@@ -78,20 +80,25 @@ function getPayment({ payments }: OperationContext, { route }: OperationRequest)
 }
 
 function getPaymentStatus(
-  { payments, clock }: OperationContext,
+  { profile, payments, clock }: OperationContext,
   { route, headers }: OperationRequest,
 ): SimulatedResponse {
   const payment = requirePayment(payments, route);
   const status = payments.statusOf(payment);
-  if (!wantsXml(payment, headerValue(headers, 'accept') ?? '*/*')) {
+  const { format, charset, contentType } = profile.status;
+  const isXml =
+    format === 'accept' ? wantsXml(payment, headerValue(headers, 'accept') ?? '*/*') : format === 'pain.002';
+  if (!isXml) {
     const fundsAvailable = status === 'ACTC' ? { fundsAvailable: true } : {};
-    return jsonResponse(200, { transactionStatus: status, ...fundsAvailable });
+    const body = JSON.stringify({ transactionStatus: status, ...fundsAvailable });
+    return rawResponse(200, contentType ?? 'application/json', encodeText(body, charset));
   }
-  return rawResponse(200, 'application/xml', statusReport(payment.id, status, clock.now()));
+  const report = statusReport(payment.id, status, clock.now());
+  return rawResponse(200, contentType ?? 'application/xml', encodeText(report, charset));
 }
 
 function cancelPayment(
-  { payments, links, notifications }: OperationContext,
+  { profile, payments, links, notifications }: OperationContext,
   { route, headers }: OperationRequest,
 ): SimulatedResponse {
   const payment = requirePayment(payments, route);
@@ -104,20 +111,29 @@ function cancelPayment(
     );
   }
   const support = notifications.subscribe(payment, headers);
-  if (status === 'RCVD') {
+  const { cancellation } = profile.answers;
+  if (status === 'RCVD' && cancellation !== 202) {
     payments.cancel(payment);
-    return { status: 204, headers: support, body: Buffer.alloc(0) };
+    if (cancellation === 204) return { status: 204, headers: support, body: Buffer.alloc(0) };
+    return jsonResponse(200, { transactionStatus: 'CANC' }, support);
   }
   payments.requestCancellation(payment);
   const body = {
     transactionStatus: status,
-    _links: {
-      self: { href: links.payment(payment) },
-      status: { href: links.status(payment) },
-      startAuthorisation: { href: links.authorisations(payment, 'cancellation-authorisations') },
-    },
+    _links: links.write({
+      self: links.payment(payment),
+      status: links.status(payment),
+      startAuthorisation: links.authorisations(payment, 'cancellation-authorisations'),
+    }),
   };
   return jsonResponse(202, body, support);
+}
+
+/** UTF-16 begins with a byte order mark. */
+function encodeText(text: string, charset: BankProfile['status']['charset']): Buffer {
+  if (charset === 'utf-8') return Buffer.from(text);
+  const littleEndian = Buffer.from(`\ufeff${text}`, 'utf16le');
+  return charset === 'utf-16le' ? littleEndian : littleEndian.swap16();
 }
 
 /** XML products respond in XML unless JSON is requested, JSON products in JSON unless XML is requested. */

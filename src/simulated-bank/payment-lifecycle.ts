@@ -23,7 +23,7 @@ export const defaultTimings: PaymentTimings = {
   abandonedAfterMs: 900_000,
 };
 
-export type ScaApproach = 'REDIRECT' | 'DECOUPLED';
+export type ScaApproach = 'REDIRECT' | 'DECOUPLED' | 'EMBEDDED';
 
 /** One attempt of the payer to authorise a payment or its cancellation. */
 export interface PaymentAuthorisation {

@@ -9,6 +9,7 @@ import {
   scaStatusAt,
   statusAt,
 } from './payment-lifecycle.ts';
+import { type BankProfile, fill } from './profile.ts';
 
 export type AuthorisationType = 'authorisations' | 'cancellation-authorisations';
 
@@ -48,16 +49,25 @@ export interface Payments {
   clear(): void;
 }
 
-/** @param name prefix of the payment ids */
-export function createPayments(name: string, clock: BankClock, times: PaymentTimings): Payments {
+/** @param name prefix of the payment ids, unless the profile has a template for them */
+export function createPayments(
+  { ids, status, links }: BankProfile,
+  name: string,
+  clock: BankClock,
+  times: PaymentTimings,
+): Payments {
   const byId = new Map<string, Payment>();
   const wantedIds: string[] = [];
   const keep = (payment: Payment) => byId.set(payment.id, payment);
-  const statusOf = (payment: Payment) => statusAt(payment, clock.now(), times);
+  const statusOf = (payment: Payment) => {
+    const now = statusAt(payment, clock.now(), times);
+    return now === 'ACCC' && payment.forcedStatus === undefined ? status.last : now;
+  };
+  const random = () => randomBytes(6).toString('hex');
 
   return {
     create: (order) => {
-      const id = wantedIds.shift() ?? `${name}-${randomBytes(6).toString('hex')}`;
+      const id = wantedIds.shift() ?? fill(ids.payment ?? `${name}-{random}`, { random: random() });
       const initialPayment = { authorisations: [], cancellations: [], cancellationRequested: false };
       const payment = { ...initialPayment, ...order, id, createdAt: clock.now() };
       keep(payment);
@@ -65,11 +75,13 @@ export function createPayments(name: string, clock: BankClock, times: PaymentTim
     },
     find: (service, product, id) => {
       const payment = byId.get(id);
-      return payment?.service === service && payment.product === product ? payment : undefined;
+      return payment?.service === service && [payment.product, links.location.product].includes(product)
+        ? payment
+        : undefined;
     },
     withId: (id) => byId.get(id),
     startAuthorisation: (payment, type, approach) => {
-      const id = `sca-${randomBytes(6).toString('hex')}`;
+      const id = fill(ids.authorisation, { random: random(), payment: payment.id });
       const started = { id, startedAt: clock.now(), approach };
       if (type === 'authorisations')
         keep({ ...payment, authorisations: [...payment.authorisations, started] });

@@ -3,7 +3,7 @@
  *
  * Independent of the gateway's own matcher on purpose: two implementations reveal errors that one would hide.
  */
-import type { OperationName } from '../pis/operations.ts';
+import { type OperationName, operations } from '../pis/operations.ts';
 import { BankError } from './bank-error.ts';
 
 /** One of the eight operations and its decoded parameters; empty if the operation has none. */
@@ -22,17 +22,36 @@ const authorisationTypes = ['authorisations', 'cancellation-authorisations'];
 /**
  * Parses a method and a raw request target.
  *
- * @param prefix the path before `/{payment-service}`, such as `/berlingroup/v1`
+ * @param prefixOf the path before `/{payment-service}` of an operation, such as `/berlingroup/v1`
  * @returns the route, or the error (404 RESOURCE_UNKNOWN, 405 SERVICE_INVALID)
  */
-export function routeOf(prefix: string, method: string, target: string): BankRoute | BankError {
-  const unknown = new BankError(404, 'RESOURCE_UNKNOWN', 'Unknown path');
-  if (!target.startsWith(`${prefix}/`)) return unknown;
+export function routeOf(
+  prefixOf: (operation: OperationName) => string,
+  method: string,
+  target: string,
+): BankRoute | BankError {
+  const path = target.replace(/\?.*/s, '');
+  const routes = [...new Set(operations.map(({ name }) => prefixOf(name)))].map((prefix) => {
+    const route = routeBelow(prefix, method, path);
+    return route instanceof BankError || prefixOf(route.name) === prefix ? route : unknown();
+  });
+  const [first = unknown()] = routes;
+  return (
+    routes.find((route) => !(route instanceof BankError)) ??
+    routes.find((route) => route instanceof BankError && route.status === 405) ??
+    first
+  );
+}
+
+const unknown = () => new BankError(404, 'RESOURCE_UNKNOWN', 'Unknown path');
+
+function routeBelow(prefix: string, method: string, target: string): BankRoute | BankError {
+  if (!target.startsWith(`${prefix}/`)) return unknown();
   const segments = decoded(target.slice(prefix.length + 1));
-  if (!segments || segments.includes('')) return unknown;
+  if (!segments || segments.includes('')) return unknown();
 
   const [service = '', product = '', paymentId = '', fourth = '', authorisationId = ''] = segments;
-  if (!services.includes(service)) return unknown;
+  if (!services.includes(service)) return unknown();
   const names = operationsAt(service, fourth, segments.length);
   const name = names[method];
   if (name) {
@@ -40,7 +59,7 @@ export function routeOf(prefix: string, method: string, target: string): BankRou
     return { name, service, product, paymentId, authorisationType, authorisationId };
   }
   const allow = Object.keys(names).join(', ');
-  if (!allow) return unknown;
+  if (!allow) return unknown();
   return new BankError(405, 'SERVICE_INVALID', `${method} is not allowed on this path`, {
     headers: [['Allow', allow]],
   });

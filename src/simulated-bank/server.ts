@@ -7,59 +7,54 @@ import { createConditionWaiter } from './condition-waiter.ts';
 import { answerControl, isControl } from './control.ts';
 import { createFaultQueue } from './fault-queue.ts';
 import { handleRequest } from './handle-request.ts';
-import { createLinks } from './links.ts';
+import { createLinks, linksBefore } from './links.ts';
 import { type BankConnection, createBankListener } from './listener.ts';
 import { createNotificationSender } from './notifications.ts';
 import { createOperations } from './operations.ts';
 import { defaultTimings } from './payment-lifecycle.ts';
 import { createPayments } from './payments.ts';
+import { type BankProfile, pathBefore, profileSchema } from './profile.ts';
 import { createRequestLog } from './request-log.ts';
+import { createRequirements } from './requirements.ts';
 import { routeOf } from './routes.ts';
 
 /** In a test: `const bank = createSimulatedBank(); await bank.start(); t.after(bank.stop);` */
 export function createSimulatedBank(options: BankOptions = {}): SimulatedBank {
-  const { name = 'bank', basePath = '', segment = 'berlingroup', clock = createBankClock() } = options;
-  const prefix = ['', ...segment.split('/').filter((part) => part !== '')].join('/');
-  const before = {
-    absolute: () => `${options.publicOrigin ?? listener.origin()}${basePath}${prefix}`,
-    relative: () => `${basePath}${prefix}`,
-    'relative-without-segment': () => basePath,
-    'relative-without-base': () => '',
-  }[options.links ?? 'absolute'];
+  const { name = 'bank', clock = createBankClock(), sealAuthority } = options;
+  const profile = profileOf(options);
+  const { basePath } = profile;
 
   const conditions = createConditionWaiter();
   const log = createRequestLog(conditions.notify);
   const faults = createFaultQueue();
-  const payments = createPayments(name, clock, { ...defaultTimings, ...options.timings });
+  const payments = createPayments(profile, name, clock, { ...defaultTimings, ...options.timings });
   const notifications = createNotificationSender({
     payments,
     ca: options.notificationAuthority,
     onSent: conditions.notify,
   });
-  const links = createLinks(before, name);
-  const operations = createOperations({ payments, clock, links, notifications });
+  const links = createLinks(profile, () => options.publicOrigin ?? listener.origin(), name);
+  const rules = {
+    operations: createOperations({ profile, payments, clock, links, notifications }),
+    profile,
+    assertRequirements: createRequirements(profile, links, clock),
+    sealAuthority,
+  };
   const listener = createBankListener(receive, options.tls);
 
   async function receive(request: IncomingMessage, response: ServerResponse, connection: BankConnection) {
     const { method = '', url = '', rawHeaders } = request;
     if (isControl(url)) return answerControl(bank, request, response);
 
-    const route = routeOf(`${basePath}${prefix}/v1`, method, url);
+    const route = routeOf((of) => pathBefore(profile, of), method, url);
     const operation = route instanceof BankError ? undefined : route.name;
     const taken = faults.take(operation);
     const fault = taken.fault?.name ?? (taken.delay && 'latency');
     const read = log.arrived(request, { connection: connection.number, operation, fault });
     response.once('close', conditions.notify);
-    const { sealAuthority } = options;
-    const received = {
-      route,
-      rawHeaders,
-      faults: taken,
-      read,
-      onPerformed: conditions.notify,
-      sealAuthority,
-    };
-    return handleRequest(operations, { ...received, connection: { ...connection, response } });
+    const query = url.replace(/^[^?]*\??/s, '');
+    const received = { route, query, rawHeaders, faults: taken, read, onPerformed: conditions.notify };
+    return handleRequest(rules, { ...received, connection: { ...connection, response } });
   }
 
   const bank: SimulatedBank = {
@@ -67,6 +62,7 @@ export function createSimulatedBank(options: BankOptions = {}): SimulatedBank {
     get baseUrl() {
       return `${listener.origin()}${basePath}`;
     },
+    path: pathBefore(profile, 'initiatePayment'),
     get requests() {
       return log.entries();
     },
@@ -118,4 +114,19 @@ export function createSimulatedBank(options: BankOptions = {}): SimulatedBank {
     },
   };
   return bank;
+}
+
+function profileOf({ profile: given = {}, basePath, segment, links }: BankOptions): BankProfile {
+  const profile = profileSchema.parse({
+    ...given,
+    ...(basePath !== undefined && { basePath }),
+    ...(segment !== undefined && {
+      segment: segment
+        .split('/')
+        .filter((part) => part !== '')
+        .join('/'),
+    }),
+  });
+  if (links === undefined) return profile;
+  return { ...profile, links: { ...profile.links, before: linksBefore(links, profile.basePath) } };
 }

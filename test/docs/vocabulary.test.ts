@@ -77,7 +77,8 @@ const seen: readonly (readonly [file: string, line: string])[] = [
     '*.md',
     'docs/**/*.md',
     'docs/openapi.yaml',
-    'config/*',
+    'config/**/*.{yaml,json}',
+    'examples/banks/*.yaml',
     'deploy/**/*.{yaml,json,md,tpl,conf,service}',
   )
     .concat(filesOf('compose.yaml', 'Dockerfile', 'deploy/systemd/*', 'src/admin/console/*.html'))

@@ -41,9 +41,11 @@ describe('the packed file', () => {
         'README.md',
         'SECURITY.md',
         'bin/penstock.cjs',
+        ...globSync('config/banks/*.yaml', { cwd: root }).toSorted(),
         'config/demo.yaml',
         'config/penstock.schema.json',
         'config/production.example.yaml',
+        ...globSync('examples/banks/*.yaml', { cwd: root }).toSorted(),
         'package.json',
       ],
     );

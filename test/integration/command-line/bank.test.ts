@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { writeConfigFile } from '../../kit/command.ts';
 import { startCommandRunner } from '../../kit/command-runner.ts';
 import { takenPort } from '../../kit/ports.ts';
 import { scopeOfAllTests } from '../../kit/test-scope.ts';
@@ -78,6 +79,52 @@ for (const [name, options, message] of [
     assert.equal(exitCode, 64);
   });
 }
+
+test('penstock bank --like takes the path of the profile', { timeout: 20_000 }, async (t) => {
+  const bank = run(t, '--port', '0', '--like', 'examples/banks/redsys.yaml');
+  const [chunk] = await once(bank.stdout.setEncoding('utf8'), 'data');
+  assert.match(chunk, /bank listens at http:\/\/127\.0\.0\.1:\d+\/api-entrada-xs2a\/services\/BBVA\/v1\.1;/);
+});
+
+test('penstock bank --like lists all mistakes of the profile with their lines, and ends', async (t) => {
+  const file = writeConfigFile(
+    t,
+    `segment: /xs2a
+pathVerson: v2
+requires:
+  headers:
+    - { name: "X Y", status: 200 }
+answers:
+  cancellation: 205
+links: { as: string, queries: { getPayments: a=1 } }
+pathVersion: 1.1
+`,
+  );
+  const { exitCode, stderr } = await runCommand(['bank', '--like', file]);
+  const lines = stderr.trim().replaceAll(`${file}:`, '').split('\n');
+  assert.deepEqual(lines, [
+    '1 segment: expected path segments without a slash at the ends, such as v1.1',
+    '2 pathVerson: unknown key; allowed: basePath, segment, pathVersion, requires, links, ids, answers, status, sca (did you mean pathVersion?)',
+    '5 requires.headers[0].name: expected the name of a header field',
+    '5 requires.headers[0].status: expected a status from 400 to 499',
+    '7 answers.cancellation: expected one of 200, 202, 204',
+    '8 links.as: expected one of objects, strings',
+    '8 links.queries.getPayments: unknown key; allowed: initiatePayment, getPayment, getPeriodicPayment, getPaymentStatus, cancelPayment, startAuthorisation, listAuthorisations, getAuthorisation (did you mean getPayment?)',
+    '9 pathVersion: expected a text, or a mapping with default and names of operations',
+  ]);
+  assert.equal(exitCode, 78);
+});
+
+test('penstock bank --like names a file that cannot be read, and refuses options that the profile sets', async () => {
+  const missing = await runCommand(['bank', '--like', '/nowhere/bank.yaml']);
+  const both = await runCommand(['bank', '--like', 'examples/banks/ing.yaml', '--segment', 'x']);
+  assert.match(missing.stderr, /^The profile cannot be read: ENOENT.*\/nowhere\/bank\.yaml/);
+  assert.match(
+    both.stderr,
+    /^--like already sets --base-path, --segment and --links: change the file instead\n/,
+  );
+  assert.deepEqual([missing.exitCode, both.exitCode], [78, 64]);
+});
 
 test('penstock bank reports a port that is in use, and exits', { timeout: 20_000 }, async (t) => {
   const bank = run(t, '--port', String(await takenPort(t)));

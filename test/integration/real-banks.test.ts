@@ -1,0 +1,291 @@
+/**
+ * The interfaces of real banks, from the initiation to the cancellation: one gateway in front of a simulated bank for each profile
+ * of examples/banks, with the environment of config/banks. Every link that the gateway returns is followed through the
+ * gateway, and leads to the bytes that the bank wrote.
+ *
+ * What the eight operations do not offer is listed in `missing`.
+ */
+
+import assert from 'node:assert/strict';
+import { createHash, randomUUID } from 'node:crypto';
+import { globSync, readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import { before, describe, test } from 'node:test';
+import { parse } from 'yaml';
+import { readBankProfile } from '../../src/commands/bank-profile.ts';
+import type { OperationName } from '../../src/pis/operations.ts';
+import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
+import { createLinks } from '../../src/simulated-bank/links.ts';
+import { type BankProfile, profileSchema } from '../../src/simulated-bank/profile.ts';
+import { createSimulatedBank } from '../../src/simulated-bank/server.ts';
+import { type Call, call, jsonOf, type Reply } from '../kit/call.ts';
+import { startCommandRunner } from '../kit/command-runner.ts';
+import { exampleOf } from '../kit/examples.ts';
+import type { Field } from '../kit/fields.ts';
+import { publicUrl, withoutLimits } from '../kit/gateway.ts';
+import { type GatewayProcess, startGatewayProcess } from '../kit/gateway-process.ts';
+import { scopeOfAllTests } from '../kit/test-scope.ts';
+
+/** What a TPP sends with every request because the bank demands it; the rest is in the environment. */
+const demanded: Readonly<Record<string, readonly Field[]>> = {
+  volksbanken: [
+    ['PSU-ID', 'VRK1234567890ALL'],
+    ['Signature', 'keyId="1"'],
+    ['TPP-Signature-Certificate', 'MIIB'],
+  ],
+  'deutsche-bank': [['Date', 'Thu, 26 Nov 2026 00:00:00 GMT']],
+  ing: [
+    ['Authorization', 'Bearer 1'],
+    ['Date', 'Thu, 26 Nov 2026 00:00:00 GMT'],
+    ['Signature', 'keyId="1"'],
+  ],
+  'santander-consumer': [['Authorization', 'Bearer 1']],
+  hypovereinsbank: [['PSU-ID-Type', 'HVB_ONLINEBANKING']],
+  dkb: [['PSD2-AUTHORIZATION', 'Bearer 1']],
+  sparda: [['X-BIC', 'GENODEF1S08']],
+  n26: [['Authorization', 'bearer 1']],
+  redsys: [['Signature', 'keyId="1"']],
+  'cbi-globe': [['date', '2026-11-26']],
+  swedbank: [
+    ['Date', 'Thu, 26 Nov 2026 00:00:00 GMT'],
+    ['PSU-User-Agent', 'test'],
+  ],
+  handelsbanken: [
+    ['TPP-Transaction-ID', '6f0bd9ff-2b4f-4f40-9a3e-6b1f3d4c1f55'],
+    ['TPP-Request-ID', '0c0f1d0e-83a4-4d0c-8d1a-2f7a5a0e3c11'],
+  ],
+};
+
+/** What the authorisation of a payment needs at the real bank beyond the eight operations: the link, and the requests. */
+const missing: Readonly<Record<string, readonly [link: string, requests: string]>> = {
+  volksbanken: ['updatePsuAuthentication', 'PUT on the authorisation, twice: method, TAN'],
+  sparkassen: ['updatePsuAuthentication', 'PUT on the authorisation; not with TPP-Redirect-Preferred: true'],
+  hypovereinsbank: ['updatePsuAuthentication', 'PUT on the authorisation, with the query of the link'],
+  dkb: ['updatePsuAuthentication', 'PUT on the authorisation'],
+  'cbi-globe': ['updatePsuIdentification', 'PUT on the payment, before the redirect'],
+  handelsbanken: ['updatePsuAuthentication', 'PUT on the payment'],
+};
+
+const life = scopeOfAllTests();
+const names = globSync('config/banks/*.yaml')
+  .map((file) => basename(file, '.yaml'))
+  .sort();
+
+interface SimulatedInterface {
+  readonly bank: SimulatedBank;
+  readonly profile: BankProfile;
+  /** As in the file, with the address of the simulated bank. */
+  readonly environment: Readonly<Record<string, unknown>>;
+}
+
+async function simulate(name: string): Promise<SimulatedInterface> {
+  const profile = profileSchema.parse(readBankProfile(`examples/banks/${name}.yaml`));
+  const bank = createSimulatedBank({ profile });
+  await bank.start();
+  life.after(() => bank.stop());
+  const { production } = parse(readFileSync(`config/banks/${name}.yaml`, 'utf8')).environments;
+  assert.equal(new URL(production.baseUrl).pathname.replace(/^\/$/, ''), profile.basePath);
+  return { bank, profile, environment: { ...production, baseUrl: bank.baseUrl } };
+}
+
+describe('the interface of', () => {
+  let gateway: GatewayProcess;
+  let interfaces: Readonly<Record<string, SimulatedInterface>>;
+
+  before(async () => {
+    interfaces = Object.fromEntries(
+      await Promise.all(names.map(async (name) => [name, await simulate(name)])),
+    );
+    const environments = Object.fromEntries(names.map((name) => [name, interfaces[name]?.environment]));
+    gateway = await startGatewayProcess(life, {
+      ...withoutLimits({}),
+      environments: { active: names[0], ...environments },
+    });
+  });
+
+  for (const name of names) {
+    test(`${name} works from the initiation to the cancellation`, async (t) => {
+      const { bank, profile, environment } = interfaces[name] ?? assert.fail();
+      const ask = createTpp(gateway, name);
+      const written = createLinks(
+        { ...profile, links: { ...profile.links, before: '{path}/' } },
+        () => '',
+        'bank',
+      );
+      const isXml = profile.status.format === 'pain.002';
+      const product = `${isXml ? 'pain.001-' : ''}sepa-credit-transfers`;
+      const path = `/berlingroup/v1/payments/${product}`;
+      const order = exampleOf(isXml ? 'initiate-payment-pain001' : 'initiate-payment-json');
+
+      /** Sends a request, and checks what the bank received. */
+      async function follow(method: Call['method'], link: string, expected: string, body?: string) {
+        const url = new URL(link);
+        assert.equal(url.origin, publicUrl, `${link} leads to the gateway`);
+        const reply = await ask(method, url.pathname + url.search, body);
+        assert.equal(bank.requests.at(-1)?.url, withQuery(expected, environment.query));
+        assert.equal(reply.header('Penstock-Error'), undefined);
+        return reply;
+      }
+
+      const initiated = await ask('POST', path, order.body);
+      const payment = bank.payments.at(-1) ?? assert.fail('no payment at the bank');
+      const addressed = { service: 'payments', product, id: payment.paymentId };
+      const links = linksOf(initiated);
+      assert.equal(initiated.status, 201);
+      assert.equal(jsonOf(initiated).paymentId, payment.paymentId);
+      const form = profile.links.as === 'strings' ? 'string' : 'object';
+      for (const link of Object.values(jsonOf(initiated)._links ?? {})) assert.equal(typeof link, form);
+
+      await t.test('the payment and its status are read at the links of the bank', async () => {
+        const self = await follow('GET', links.self ?? '', written.payment(addressed));
+        const status = await follow('GET', links.status ?? '', written.status(addressed));
+        assert.deepEqual([self.status, status.status], [200, 200]);
+        assert.match(status.text, /RCVD/);
+      });
+
+      await t.test('the payment is found at Location, unless that is on another host', async () => {
+        const location = initiated.header('Location') ?? '';
+        const href = profile.links.location.as === 'json' ? JSON.parse(location).href : location;
+        if (profile.links.location.before) return assert.match(href, /^https:\/\/gateway\.hub\.example\//);
+        const spelling = { ...addressed, product: profile.links.location.product ?? product };
+        assert.equal((await follow('GET', href, written.payment(spelling))).status, 200);
+      });
+
+      const type = 'authorisations';
+      const { startLink, redirectLink } = profile.sca;
+      const started = startLink
+        ? await follow('POST', links[startLink] ?? '', written.authorisations(addressed, type), '{}')
+        : initiated;
+      const [authorisationId = ''] = bank.payments.at(-1)?.authorisationIds ?? [];
+      const authorisationLinks = linksOf(started);
+
+      await t.test('the authorisation is read at its link, and listed', async () => {
+        const link = written.authorisation(addressed, type, authorisationId);
+        const one = await follow('GET', authorisationLinks.scaStatus ?? '', link);
+        assert.equal(jsonOf(one).scaStatus, 'received');
+        const list = await follow('GET', `${links.self}/${type}`, listOf(written, profile, addressed, type));
+        assert.deepEqual(jsonOf(list).authorisationIds, [authorisationId]);
+      });
+
+      if (profile.sca.approaches[0] === 'redirect')
+        await t.test('the link for the payer leads to the bank, in an absolute form', () => {
+          const page = written.scaRedirect({ id: authorisationId });
+          const { origin } = new URL(bank.baseUrl);
+          assert.equal(authorisationLinks[redirectLink], new URL(page, origin).href);
+        });
+
+      await t.test('a payment that is authorised is cancelled with an authorisation', async () => {
+        bank.clock.advance(5_000);
+        const asked = await follow('DELETE', links.self ?? '', written.payment(addressed));
+        const start = linksOf(asked).startAuthorisation ?? '';
+        const cancellations = 'cancellation-authorisations';
+        const cancelling = await follow(
+          'POST',
+          start,
+          written.authorisations(addressed, cancellations),
+          '{}',
+        );
+        const [id = ''] = bank.payments.at(-1)?.cancellationAuthorisationIds ?? [];
+        const { scaStatus = '' } = linksOf(cancelling);
+        const sca = await follow('GET', scaStatus, written.authorisation(addressed, cancellations, id));
+        assert.equal(jsonOf(sca).scaStatus, 'received');
+        bank.clock.advance(5_000);
+        const status = await follow('GET', links.status ?? '', written.status(addressed));
+        assert.deepEqual([asked.status, cancelling.status, status.status], [202, 201, 200]);
+        assert.match(status.text, /CANC/);
+      });
+
+      await t.test('a payment that is not authorised is cancelled at once', async () => {
+        const other = linksOf(await ask('POST', path, order.body));
+        const id = bank.payments.at(-1)?.paymentId ?? '';
+        const cancelled = await follow('DELETE', other.self ?? '', written.payment({ ...addressed, id }));
+        assert.equal(cancelled.status, 204);
+        assert.equal(bank.payments.at(-1)?.transactionStatus, 'CANC');
+      });
+
+      const [link, requests] = missing[name] ?? [];
+      if (link)
+        await t.test(`missing: ${requests}, which the gateway refuses while it is not offered`, async () => {
+          const before = bank.requests.length;
+          const { pathname, search } = new URL(authorisationLinks[link] ?? '');
+          const refused = await ask('PUT', pathname + search, '{}');
+          assert.equal(refused.status, 405);
+          assert.equal(bank.requests.length, before);
+          t.diagnostic(`${name}: ${link} needs ${requests}`);
+        });
+    });
+  }
+
+  test('another bank is not affected: each request has arrived at the bank of its environment', () => {
+    for (const { bank } of Object.values(interfaces)) assert.equal(bank.payments.length, 2);
+  });
+});
+
+describe('penstock check', () => {
+  const run = startCommandRunner(life);
+  for (const name of names)
+    test(`accepts config/banks/${name}.yaml, whose bank is simulated by examples/banks/${name}.yaml`, async () => {
+      const { exitCode, stderr } = await run(['check', '--config', `config/banks/${name}.yaml`]);
+      assert.equal(exitCode, 0, stderr);
+      readBankProfile(`examples/banks/${name}.yaml`);
+    });
+
+  test('accepts 16 environments, and each has a profile', () => {
+    const profiles = globSync('examples/banks/*.yaml').map((file) => basename(file, '.yaml'));
+    assert.deepEqual(profiles.sort(), names);
+    assert.equal(names.length, 16);
+  });
+});
+
+/** A TPP that sends what this bank demands of it. */
+function createTpp(gateway: GatewayProcess, name: string) {
+  const own = demanded[name] ?? [];
+  const isSigned = own.some(([field]) => field === 'Signature');
+  return async (method: Call['method'], path: string, body?: string): Promise<Reply> => {
+    const digest = createHash('sha256')
+      .update(body ?? '')
+      .digest('base64');
+    const type =
+      path.includes('/pain.001-') && body?.startsWith('<') ? 'application/xml' : 'application/json';
+    const headers: readonly Field[] = [
+      ['Penstock-Environment', name],
+      ['PSU-IP-Address', '192.168.8.78'],
+      ['Cache-Control', 'no-cache'],
+      ...(body === undefined ? [] : ([['Content-Type', type]] as const)),
+      ...(isSigned ? ([['Digest', `SHA-256=${digest}`]] as const) : []),
+      ...own,
+    ];
+    const requestId = randomUUID();
+    const reply = await call(gateway.url, { method, path, headers, body, requestId });
+    assert.equal(reply.header('X-Request-ID'), requestId);
+    assert.equal(reply.header('Penstock-Environment') ?? name, name);
+    return reply;
+  };
+}
+
+/** The targets of all links, which are objects or texts. */
+function linksOf(reply: Reply): Readonly<Record<string, string>> {
+  const links = Object.entries(jsonOf(reply)._links ?? {});
+  return Object.fromEntries(links.map(([name, link]) => [name, typeof link === 'string' ? link : link.href]));
+}
+
+/** The link to the list of authorisations, which the bank does not write: its own path, and the same id. */
+function listOf(
+  written: ReturnType<typeof createLinks>,
+  { pathVersion, segment }: BankProfile,
+  addressed: Parameters<typeof written.payment>[0],
+  type: string,
+): string {
+  const start = written.authorisations(addressed, type);
+  const versionOf = (operation: OperationName) =>
+    typeof pathVersion === 'string' ? pathVersion : pathVersion[operation];
+  assert.equal(versionOf('listAuthorisations'), versionOf('startAuthorisation'), segment);
+  return start;
+}
+
+/** A target with the fixed parameters of an environment. */
+function withQuery(target: string, query: unknown): string {
+  const fixed = Object.entries(query ?? {}).map(([name, value]) => `${name}=${value}`);
+  if (fixed.length === 0) return target;
+  return `${target}${target.includes('?') ? '&' : '?'}${fixed.join('&')}`;
+}
