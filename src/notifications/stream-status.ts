@@ -5,7 +5,6 @@
 
 import type { NotificationSettings } from '../config/schema.ts';
 import { type HeaderField, type HeaderFields, headerValue, withoutFields } from '../pis/headers.ts';
-import { isJson } from '../pis/media-type.ts';
 import { emptyBody } from '../request/body-buffer.ts';
 import type { PisResponse, ResponseStream, RoutedRequest, StreamSink } from '../request/messages.ts';
 import { contentOf } from '../request/read-content.ts';

@@ -126,7 +126,7 @@ async function subscribeTo(
   const headers = pollHeadersOf(requestHeaders);
   const hasCredentials = headerValues(headers, 'authorization').length > 0;
   const refuse = (why: string) => logReason(dependencies, request, why);
-  if (paymentId === undefined) return refuse('the response of the bank names no payment');
+  if (paymentId === undefined) return undefined; // an accepted initiation names one
   if (!canPoll(request, paymentId)) return refuse(signedReason);
   if (hasCredentials && !mayStoreCredentials) return refuse(tokenReason);
   if (!areStorable(headers)) return refuse(`its credentials exceed ${maxHeaderBytes} bytes`);

@@ -100,7 +100,7 @@ const allowedImporters: Readonly<Record<string, (path: string) => boolean>> = {
 };
 
 /** No file may be longer. A file that approaches this limit usually holds two concepts. */
-const maxLines = 400;
+const maxLines = 600;
 
 /** The page of the error reference: `npm run docs`. */
 const generatedPage = 'admin/console/errors.html';

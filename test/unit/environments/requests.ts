@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { createMatcher, type Method } from '../../../src/pis/operations.ts';
 import { type ErrorCode, GatewayError } from '../../../src/request/errors.ts';
 import type { Client, PisRequest, PisResponse } from '../../../src/request/messages.ts';
+import { withMeaning } from '../../kit/meaning.ts';
 
 const match = createMatcher({
   segment: 'berlingroup',
@@ -48,11 +49,15 @@ function requestOf(method: Method, path: string, { client = shop, named }: Reque
   };
 }
 
+/** A response to an initiation. */
 export function bankResponse(environment: string, body: unknown = '', status = 201): PisResponse {
   const bytes = Buffer.isBuffer(body)
     ? body
     : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
-  return { status, headers: [], body: bytes, servedFrom: 'bank', environment, upstreamMs: 1 };
+  return withMeaning(initiation().operation, {
+    ...{ status, headers: [], body: bytes },
+    ...{ servedFrom: 'bank', environment, upstreamMs: 1 },
+  });
 }
 
 /** The GatewayError that is thrown; fails if there is none. */

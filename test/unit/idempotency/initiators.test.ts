@@ -60,7 +60,7 @@ describe('a payment that the bank names', () => {
   for (const [what, refusal] of [
     ['401 and a paymentId', bankResponse(401, '{"paymentId":"p-1"}')],
     ['429 and a paymentId', bankResponse(429, '{"paymentId":"p-1"}')],
-    ['401 and a Location', { ...bankResponse(401, '{}'), headers: [['Location', '/payments/p-1']] as const }],
+    ['401 and a Location', bankResponse(401, '{}', [['Location', '/v1/payments/sepa-credit-transfers/p-1']])],
   ] as const)
     test(`may belong to a tenant whose request the bank refused with ${what}`, async (t) => {
       const { one, two } = startThree(t);

@@ -18,6 +18,7 @@ import { attemptName, createLedgerStore, type StoredEntry } from '../../../src/i
 import { identityOf } from '../../../src/idempotency/request-identity.ts';
 import { createResolve, type Resolve } from '../../../src/idempotency/resolve.ts';
 import { createStorageBudget } from '../../../src/idempotency/storage-budget.ts';
+import type { HeaderFields } from '../../../src/pis/headers.ts';
 import { GatewayError, stateUnavailable } from '../../../src/request/errors.ts';
 import type { PisRequest, PisResponse } from '../../../src/request/messages.ts';
 import type { RequestEvent } from '../../../src/request/request-events.ts';
@@ -25,8 +26,9 @@ import type { Handler } from '../../../src/request/stage.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import type { State } from '../../../src/state/ports.ts';
 import { configOf, publicUrl, type Sections } from '../../kit/gateway.ts';
+import { withMeaning } from '../../kit/meaning.ts';
 import { type FakeTime, installFakeTime } from './fake-time.ts';
-import { initiation } from './requests.ts';
+import { cancellation, initiation } from './requests.ts';
 
 export interface Instance {
   readonly services: LedgerServices;
@@ -172,9 +174,12 @@ export async function inDoubtWriteOf(
   return { id: attemptName(identityOf(request).id, entry.attempt), entry: { ...entry, why: entry.why } };
 }
 
-export function bankResponse(status: number, body = ''): PisResponse {
-  const headers = [['Content-Type', 'application/json']] as const;
-  return { status, headers, body: Buffer.from(body), servedFrom: 'bank', environment: 'sandbox' };
+/** A response to an initiation if it has a paymentId, or else to a cancellation. @param headers besides `Content-Type` */
+export function bankResponse(status: number, body = '', more: HeaderFields = []): PisResponse {
+  const headers: HeaderFields = [['Content-Type', 'application/json'], ...more];
+  const response = { status, headers, body: Buffer.from(body), environment: 'sandbox' };
+  const { operation } = body.includes('paymentId') || more.length > 0 ? initiation() : cancellation();
+  return withMeaning(operation, { ...response, servedFrom: 'bank' });
 }
 
 type Change = 'replace' | 'writeIfAbsent';

@@ -92,7 +92,9 @@ describe('the own writes of an instance', () => {
 
   test('contain only the outcome if the response is long', () => {
     const writes = createOwnWrites(1_000_000);
-    writes.set('a', serialized(answered('x'.repeat(5_000))), { ttlMs: windowMs });
+    writes.set('a', serialized({ ...answered('x'.repeat(5_000)), paymentId: 'a-payment' }), {
+      ttlMs: windowMs,
+    });
     assert.equal(writes.entryOf('a')?.step, 'happened');
   });
 });

@@ -8,6 +8,7 @@ import {
 import { type HeaderFields, headerValue } from '../../../src/pis/headers.ts';
 import type { PisResponse, RoutedRequest } from '../../../src/request/messages.ts';
 import type { PaymentOfTenant } from '../../../src/request/statuses.ts';
+import { withMeaning } from '../../kit/meaning.ts';
 import { authorisation, cancellation, initiation, preferred, requestOf, uri } from './write-fixture.ts';
 
 const writes = [
@@ -50,7 +51,7 @@ async function send(
   let forwarded: HeaderFields = [];
   const answer = await stage(request, async (passedOn) => {
     forwarded = passedOn.headers;
-    return response;
+    return withMeaning(request.operation, response);
   });
   await Promise.resolve();
   return {
@@ -115,7 +116,7 @@ describe('the stage for the notifications of banks', () => {
     const request = () => requestOf(initiation);
     for (const response of [
       created(['ASPSP-Notification-Support', 'False']),
-      { ...created(), status: 400 },
+      { ...created(), status: 400, body: Buffer.from('{}') },
       { ...created(), body: Buffer.from('{}') },
       { ...created(), servedFrom: 'ledger' as const },
     ])

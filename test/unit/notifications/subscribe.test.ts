@@ -6,6 +6,7 @@ import { type HeaderFields, headerValue, headerValues, lowerCase } from '../../.
 import { GatewayError } from '../../../src/request/errors.ts';
 import type { PisResponse, RoutedRequest } from '../../../src/request/messages.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
+import { withMeaning } from '../../kit/meaning.ts';
 import { authorisation, cancellation, initiation, preferred, requestOf, uri } from './write-fixture.ts';
 
 const created: PisResponse = {
@@ -16,6 +17,8 @@ const created: PisResponse = {
   servedFrom: 'bank',
   environment: 'sandbox',
 };
+
+const accepted = withMeaning(requestOf(initiation).operation, created);
 
 const key = subscriptionKeyOf('tenant', 'sandbox payment');
 
@@ -41,7 +44,7 @@ function createStage(overrides: Partial<SubscribeDependencies> = {}) {
     let forwarded: HeaderFields = [];
     const answer = await stage(request, async (passedOn) => {
       forwarded = passedOn.headers;
-      return response;
+      return withMeaning(request.operation, response);
     });
     return {
       answer,
@@ -100,9 +103,9 @@ describe('the stage that subscribes', () => {
   test('changes nothing for other clients, and for requests without the header', async () => {
     const request = requestOf(initiation, uri, preferred);
     const other = await createStage({ urlsOf: () => undefined }).send(request);
-    assert.deepEqual([other.answer, other.forwarded], [created, [uri, preferred]]);
+    assert.deepEqual([other.answer, other.forwarded], [accepted, [uri, preferred]]);
     const without = await createStage().send(requestOf(initiation, preferred));
-    assert.deepEqual([without.answer, without.forwarded], [created, [preferred]]);
+    assert.deepEqual([without.answer, without.forwarded], [accepted, [preferred]]);
   });
 
   test('passes both headers on, and subscribes to nothing, if the signature of the TPP covers one of them', async () => {
@@ -112,17 +115,22 @@ describe('the stage that subscribes', () => {
         `keyId="SN=1,CA=2",algorithm="rsa-sha256",headers="digest x-request-id ${name}",signature="abc="`,
       ];
       const sent = await createStage().send(requestOf(initiation, uri, preferred, signature));
-      assert.deepEqual([sent.answer, sent.forwarded, sent.stored], [created, [uri, preferred], undefined]);
+      assert.deepEqual([sent.answer, sent.forwarded, sent.stored], [accepted, [uri, preferred], undefined]);
     }
     const other: HeaderFields[number] = ['Signature', 'headers="digest x-request-id",signature="abc="'];
     assert.equal((await createStage().send(requestOf(initiation, uri, other))).support, 'true');
   });
 
-  test('adds nothing to an error of the bank', async () => {
-    const refused = { ...created, status: 400 };
-    const { answer, stored } = await createStage().send(requestOf(initiation, uri), refused);
-    assert.deepEqual([answer, stored], [refused, undefined]);
-  });
+  for (const [what, status, body] of [
+    ['an error of the bank', 400, '{}'],
+    ['a refusal with 200', 200, '{"transactionStatus":"RJCT"}'],
+    ['an answer that leaves the outcome in doubt', 201, '{}'],
+  ] as const)
+    test(`adds nothing to ${what}`, async () => {
+      const response = { ...created, status, json: undefined, body: Buffer.from(body) };
+      const { answer, support, stored } = await createStage().send(requestOf(initiation, uri), response);
+      assert.deepEqual([answer.body, support, stored], [response.body, undefined, undefined]);
+    });
 
   test('replaces what the bank says about its own notifications', async () => {
     const headers: HeaderFields = [
@@ -134,25 +142,18 @@ describe('the stage that subscribes', () => {
     assert.deepEqual(headerValues(answer.headers, 'aspsp-notification-support'), ['true']);
   });
 
-  for (const [why, reason, overrides, response] of [
-    ['a token cannot be stored safely', /state\.encryptionKeyFile/, { mayStoreCredentials: false }, created],
-    ['the gateway cannot read the status', /signing is not set/, { canPoll: () => false }, created],
+  for (const [why, reason, overrides] of [
+    ['a token cannot be stored safely', /state\.encryptionKeyFile/, { mayStoreCredentials: false }],
+    ['the gateway cannot read the status', /signing is not set/, { canPoll: () => false }],
     [
       'the fields of the reads are longer than those that are stored',
       /exceed 8192 bytes/,
       { pollHeadersOf: (): HeaderFields => [['Authorization', 'a'.repeat(8_192)]] },
-      created,
-    ],
-    [
-      'the response names no payment',
-      /names no payment/,
-      {},
-      { ...created, json: {}, body: Buffer.from('{}') },
     ],
   ] as const)
     test(`answers false if ${why}, and logs it`, async () => {
       const { send } = createStage(overrides);
-      const { support, stored, reasons } = await send(requestOf(initiation, uri), response);
+      const { support, stored, reasons } = await send(requestOf(initiation, uri));
       assert.deepEqual([support, stored], ['false', undefined]);
       assert.match(String(reasons), reason);
     });

@@ -3,6 +3,7 @@
 import { withEnvironment } from '../../../../src/request/errors.ts';
 import type { PisRequest, PisResponse } from '../../../../src/request/messages.ts';
 import { createUpstreamCall } from '../../../../src/upstream/upstream-call.ts';
+import { withMeaning } from '../../../kit/meaning.ts';
 import {
   completeResponse,
   connectedSocket,
@@ -94,7 +95,7 @@ export function createFakeBank(scheduler: Scheduler, network: SimulatedProcess):
 
   return {
     payments,
-    send(call, { deadlineAtMs, writeAheadMark }) {
+    send(call, { operation, deadlineAtMs, writeAheadMark }) {
       const behaviour: Behaviour = behaviours[call.behaviour];
       const { promise, resolve, reject } = Promise.withResolvers<PisResponse>();
       const markSending = () =>
@@ -114,7 +115,7 @@ export function createFakeBank(scheduler: Scheduler, network: SimulatedProcess):
           sendBytes: () => void respond(),
           onResponse(response) {
             call.receivedStatus = response.status;
-            resolve({ ...response, servedFrom: 'bank', environment });
+            resolve(withMeaning(operation, { ...response, servedFrom: 'bank', environment }));
           },
           onFailure: (error) => reject(withEnvironment(error, environment)),
           onLate: () => writeAheadMark?.onDeadline(),

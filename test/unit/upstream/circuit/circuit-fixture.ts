@@ -7,8 +7,8 @@ import { asGatewayError, GatewayError } from '../../../../src/request/errors.ts'
 import type { Circuit } from '../../../../src/upstream/circuit/circuit.ts';
 import {
   type CallOutcome,
+  classifyAnswer,
   classifyError,
-  classifyStatus,
   type ProbeOutcome,
 } from '../../../../src/upstream/circuit/classify-outcome.ts';
 import type { FailedCall } from '../../../../src/upstream/circuit/first-failure.ts';
@@ -128,7 +128,7 @@ export async function callThrough(
     if (permit) await permit;
     admission = circuit.renew(admission);
     const response = await send();
-    outcome = classifyStatus(response.status);
+    outcome = classifyAnswer(response.status, undefined);
     why = `status ${response.status}`;
     return response;
   } catch (thrown) {
