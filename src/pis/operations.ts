@@ -240,7 +240,8 @@ const notPrintable = /[\p{C}\p{Zl}\p{Zp}%]/u;
 /** `.` or `..` between slashes of any kind, also with parameters (`..;a`): other programs might resolve them. */
 const dotSegment = /(?:^|[/\\])\.{1,2}(?:[/\\;]|$)/;
 
-const isStrictId = (id: string): boolean =>
+/** Whether an id is valid in a path although the bank may not have issued it. */
+export const isStrictId = (id: string): boolean =>
   idSegment.test(id) && id.length <= maxSegmentLength && id !== '.' && id !== '..';
 
 /** Whether a text can be an id of a bank: one of the strict set, or one that is valid if the bank has issued it. */

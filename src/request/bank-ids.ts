@@ -3,7 +3,7 @@
  * distinguish `a=b` from `a%3Db`. Ids outside of the strict set are valid only if the bank has issued them to the tenant.
  */
 
-import { idToSegment, type Operation, segmentToId } from '../pis/operations.ts';
+import { isStrictId, type Operation, segmentToId } from '../pis/operations.ts';
 
 /** The ids of one payment that the record of the payment must contain. All are path segments, in the spelling of the bank. */
 export interface BankIds {
@@ -31,8 +31,7 @@ export const authorisationSegment = (id: string, { authorisations }: BankIds): s
   authorisations.find((segment) => segmentToId(segment) === id);
 
 /** Whether an id must be recorded, so that the gateway accepts it and sends it in this spelling. */
-export const mustBeRecorded = (id: string, segment: string): boolean =>
-  idToSegment(id) !== segment || idToSegment(id) !== id;
+export const mustBeRecorded = (id: string, segment: string): boolean => !isStrictId(id) || segment !== id;
 
 /** More are not recorded: a payment has a handful. The newest are kept. */
 const maxAuthorisations = 50;
