@@ -96,6 +96,10 @@ export const varyOutsideKeyIn = (headers: HeaderFields): readonly string[] =>
 export const lacksFields = ({ headers }: Pick<PisRequest, 'headers'>, names: readonly string[]): boolean =>
   names.every((name) => name !== '*' && headerValue(headers, name) === undefined);
 
+/** Whether a response that another read has led to answers this request as well, by its `Vary`. Errors do: they would not differ. */
+export const isSelectedFor = (request: PisRequest, { status, headers }: PisResponse): boolean =>
+  status !== 200 || lacksFields(request, varyOutsideKeyIn(headers));
+
 /** Whether the bank forbids serving the response stale (RFC 9111 section 4.2.4). */
 export function forbidsStale(headers: HeaderFields): boolean {
   const directives = directivesIn(headers);

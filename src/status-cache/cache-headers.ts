@@ -18,6 +18,12 @@ export interface CacheResult {
   readonly asOfMs: number;
 }
 
+/** The result for a read that joined the flight; a cached response is a hit for every read. */
+export function asShared(result: CacheResult): CacheResult {
+  const cameFromBank = result.verdict === 'miss' || result.verdict === 'request';
+  return cameFromBank ? { ...result, verdict: 'shared' } : result;
+}
+
 /** @param nowMs milliseconds since 1970 */
 export function withCacheHeaders(
   { response, verdict, cached }: Pick<CacheResult, 'response' | 'verdict' | 'cached'>,

@@ -17,20 +17,18 @@ import { createChangeWaiter } from '../state/change-waiter.ts';
 import type { KeyValues, State } from '../state/ports.ts';
 import type { Log } from '../telemetry/log.ts';
 import {
-  type CacheLimits,
   type CacheMode,
   type CacheUse,
   type Clock,
   cacheUseOf,
   createMonotonicClock,
   isCacheAllowed,
-  lacksFields,
+  isSelectedFor,
   limitedUse,
   noLimits,
-  varyOutsideKeyIn,
 } from './cache-control.ts';
 import { type CacheFields, cacheFieldsIn } from './cache-fields.ts';
-import { type CacheResult, withCacheHeaders } from './cache-headers.ts';
+import { asShared, type CacheResult, withCacheHeaders } from './cache-headers.ts';
 import { type CacheKey, type CacheKeys, createCacheKeys, paymentKeyIn, paymentKeyOf } from './cache-key.ts';
 import {
   type CacheStore,
@@ -40,7 +38,7 @@ import {
   type Invalidation,
   type StoredPayment,
 } from './cache-store.ts';
-import { type CachedPayment, type CachedResponse, isFresh, toPisResponse } from './cached-payment.ts';
+import { type CachedResponse, freshResponse, toPisResponse } from './cached-payment.ts';
 import { createFetchStatus, type FetchStatus, type StatusFetch } from './fetch-status.ts';
 import { createObservePayment } from './observe-payment.ts';
 import { createReportUnreadable, type ReportUnreadable } from './report-unreadable.ts';
@@ -264,7 +262,7 @@ function createStatusReader(dependencies: StatusReaderDependencies): Stage<Route
     const startedAt = isPrefetched ? prefetched.startedAt : performance.eventLoopUtilization();
     const read = isPrefetched ? prefetched.payment : store.tryRead(key.paymentKey);
     const answer = (payment: StoredPayment | undefined) => {
-      const cached = payment && freshResponse(payment, key, request, use.limits);
+      const cached = payment && freshResponse(payment, key.variant, request, now(), use.limits);
       if (cached && isCacheAllowed[use.mode]) return respondFromCache(request, cached);
       const readMs = performance.eventLoopUtilization(startedAt).idle; // without the time that this process was busy
       return fetchFor(use.mode, { request, next, key }, payment, readMs);
@@ -309,7 +307,8 @@ function createStatusReader(dependencies: StatusReaderDependencies): Stage<Route
     request.signal = undefined; // the call continues if the TPP disconnects: other reads may wait for its response
     const fetch = { request, next, key, reason };
     for (let before = payment; ; before = await store.tryRead(key.paymentKey)) {
-      const cached = reason === 'miss' && before && freshResponse(before, key, request, noLimits);
+      const cached =
+        reason === 'miss' && before && freshResponse(before, key.variant, request, now(), noLimits);
       if (cached) return respondFromCache(request, cached);
       const lead = () =>
         reason === 'miss' && before && readMs <= maxReadMs
@@ -319,7 +318,7 @@ function createStatusReader(dependencies: StatusReaderDependencies): Stage<Route
       const { joined, result } = singleFlight.run(name, request.deadlineAtMs, lead);
       const landed = await result;
       if (!joined) return respond(request, landed);
-      if (!landed.shareable || !isSelected(request, landed.response))
+      if (!landed.shareable || !isSelectedFor(request, landed.response))
         return bypass(fetch, await store.tryRead(key.paymentKey));
       if (landed.asOfMs >= request.arrivedAtMs) return respond(request, asShared(landed));
     }
@@ -346,7 +345,7 @@ function createStatusReader(dependencies: StatusReaderDependencies): Stage<Route
 
   /** A response that somebody else has stored since the read began. */
   function storedResult({ request, key }: StatusFetch, payment: StoredPayment, asOfMs: number) {
-    const cached = freshResponse(payment, key, request, noLimits);
+    const cached = freshResponse(payment, key.variant, request, now(), noLimits);
     if (!cached) return undefined;
     const response = toPisResponse(cached, request.environment.name);
     return { response, cached, verdict: 'shared', shareable: true, asOfMs } as const;
@@ -380,17 +379,6 @@ function createStatusReader(dependencies: StatusReaderDependencies): Stage<Route
     return respond(request, { response, verdict: 'bypass' });
   }
 
-  function freshResponse(
-    { responses }: CachedPayment,
-    { variant }: CacheKey,
-    request: RoutedRequest,
-    limits: CacheLimits,
-  ) {
-    const cached = responses[variant];
-    if (!cached || !isFresh(cached, now(), limits)) return undefined;
-    return cached.absentFields && !lacksFields(request, cached.absentFields) ? undefined : cached;
-  }
-
   const respondFromCache = (request: RoutedRequest, cached: CachedResponse) =>
     respond(request, { response: toPisResponse(cached, request.environment.name), verdict: 'hit', cached });
 
@@ -407,13 +395,3 @@ function createStatusReader(dependencies: StatusReaderDependencies): Stage<Route
 
 /** A read of a TPP never waits for one that waits for its permit. */
 const flightSuffix = ({ beforeCall }: RoutedRequest) => (beforeCall ? ' later' : '');
-
-/** Whether a shared response is also one for this request, by its `Vary`. Errors are: they would not differ. */
-const isSelected = (request: RoutedRequest, { status, headers }: PisResponse) =>
-  status !== 200 || lacksFields(request, varyOutsideKeyIn(headers));
-
-/** The result for a read that joined the flight; a cached response is a hit for every read. */
-function asShared(result: CacheResult): CacheResult {
-  const cameFromBank = result.verdict === 'miss' || result.verdict === 'request';
-  return cameFromBank ? { ...result, verdict: 'shared' } : result;
-}

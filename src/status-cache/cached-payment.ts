@@ -9,8 +9,8 @@
 import { hash, randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { HeaderFields } from '../pis/headers.ts';
-import type { PisResponse } from '../request/messages.ts';
-import type { CacheLimits } from './cache-control.ts';
+import type { PisRequest, PisResponse } from '../request/messages.ts';
+import { type CacheLimits, lacksFields } from './cache-control.ts';
 
 export interface CachedPayment {
   /** Empty if nothing was ever stored. */
@@ -77,14 +77,23 @@ export const ageMsOf = ({ fetchedAtMs }: CachedResponse, nowMs: number): number 
 const maxClockSkewMs = 250;
 
 /** Whether a response may be served to a request with these limits without asking the bank; one from the future may not. */
-export function isFresh(
-  response: CachedResponse,
-  nowMs: number,
-  { maxAgeMs, minFreshMs }: CacheLimits,
-): boolean {
+function isFresh(response: CachedResponse, nowMs: number, { maxAgeMs, minFreshMs }: CacheLimits): boolean {
   const ageMs = ageMsOf(response, nowMs);
   if (ageMs < -maxClockSkewMs || ageMs > maxAgeMs) return false;
   return ageMs < response.ttlMs && ageMs + minFreshMs <= response.ttlMs;
+}
+
+/** The response of a variant that answers this request without asking the bank. */
+export function freshResponse(
+  { responses }: CachedPayment,
+  variant: string,
+  request: Pick<PisRequest, 'headers'>,
+  nowMs: number,
+  limits: CacheLimits,
+): CachedResponse | undefined {
+  const cached = responses[variant];
+  if (!cached || !isFresh(cached, nowMs, limits)) return undefined;
+  return cached.absentFields && !lacksFields(request, cached.absentFields) ? undefined : cached;
 }
 
 /** @param environment the name of the environment that the response came from */

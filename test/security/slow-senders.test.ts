@@ -45,6 +45,11 @@ describe('a TPP that sends too slowly', () => {
     'half a head': `GET ${newStatusPath()} HTTP/1.1\r\nHost: a\r\nX-A: `,
     'a head and no body': initiation('', 'Content-Length: 1000'),
     'half a body': initiation('{"a":', 'Content-Length: 1000'),
+    'half of an empty body': requestText(
+      `GET ${newStatusPath()} HTTP/1.1`,
+      ['Transfer-Encoding: chunked'],
+      '0\r\nX-A: ',
+    ),
     'half a chunk': initiation('100\r\n{"a":', 'Transfer-Encoding: chunked'),
   };
 
