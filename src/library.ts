@@ -25,7 +25,7 @@ export interface GatewayOptions {
   readonly config: string | GatewaySettings;
   /**
    * Environment variables that override settings and contain secrets, such as `PENSTOCK_STATE_REDIS`. Those that begin with
-   * `PENSTOCK_` are read. Default: those of the process.
+   * `PENSTOCK_`, and those that the settings name, are read. Default: those of the process.
    */
   readonly variables?: Readonly<Record<string, string | undefined>>;
   /**

@@ -66,8 +66,9 @@ function retiredNamesInUse(config: Config): readonly ConfigError[] {
 }
 
 function earlierAddressesInUse({ environments: { all } }: Config): readonly ConfigError[] {
-  return all.flatMap(({ name, movedFrom }) =>
+  return all.flatMap(({ name, origin, basePath, movedFrom }) =>
     movedFrom.flatMap((address, index) => {
+      if (address === origin + basePath) return []; // several environments of a hub have it
       const other = all.find((one) => one.name !== name && one.origin + one.basePath === address);
       if (!other) return [];
       const message = `this is the baseUrl of environment ${other.name}; remove it here`;

@@ -95,12 +95,15 @@ function fieldNameProblem(name: string): string | undefined {
 /** `X-API-Key` is for the gateway only if a TPP sends it. */
 const isSettable = (name: string) =>
   name === 'x-api-key' ||
-  !(
-    isHopByHop(name) ||
-    isKeptFromBank(name) ||
-    /^(content|penstock)-/.test(name) ||
-    ['digest', 'signature', 'x-request-id'].includes(name)
-  );
+  !(isHopByHop(name) || isKeptFromBank(name) || /^(content|penstock)-/.test(name) || derivedFields.has(name));
+
+/** The gateway derives them from the request of the TPP, and from the content codings that it can decode. */
+const derivedFields: ReadonlySet<string> = new Set([
+  'accept-encoding',
+  'digest',
+  'signature',
+  'x-request-id',
+]);
 
 const parameterNameProblem = (name: string) =>
   name === '' || name.length > maxNameLength || !isPlainText(name)

@@ -100,6 +100,22 @@ describe('the key of an environment', () => {
     assert.equal(production.bank.requests.length, 0);
   });
 
+  test('goes to its bank below the path of the environment, in place of the parameter of the TPP', async (t) => {
+    const { bank } = await startPortal(t);
+    const pathVersion = { default: 'v2', getPaymentStatus: '' };
+    const sandbox = { baseUrl: `${bank.baseUrl}/hub`, segment: 'x/7015', pathVersion, query: { bic: 'OWN' } };
+    const { url } = await startGateway(t, { environments: { sandbox } });
+    await call(url, { ...initiation, path: `${transfersPath}?BIC=TPP&a=%c3%bc;b&%62ic=TPP` });
+    await call(url, { method: 'GET', path: `${transfersPath}/1/status?%62ic=OWN` });
+    assert.deepEqual(
+      bank.requests.map(({ path }) => path),
+      [
+        '/hub/x/7015/v2/payments/sepa-credit-transfers?a=%c3%bc;b&bic=OWN',
+        '/hub/x/7015/payments/sepa-credit-transfers/1/status?%62ic=OWN',
+      ],
+    );
+  });
+
   test('goes to its bank with the probe of an open circuit', async (t) => {
     const { sandbox, gateway, pay, readStatus } = await start(t);
     const id = await pay();

@@ -55,6 +55,12 @@ describe('the cross-checks of tenants', () => {
     });
   }
 
+  test('accept the own address as an earlier address, also if it is that of a hub', () => {
+    const text =
+      'environments: { active: a, a: { baseUrl: https://hub.example, segment: a, movedFrom: [https://hub.example] }, b: { baseUrl: https://hub.example, segment: b } }';
+    assert.deepEqual(errorsIn(text), []);
+  });
+
   test('refuse the address of another environment as an earlier address', () => {
     const text =
       'environments: { active: a, a: { baseUrl: https://a.example, movedFrom: [https://b.example/] }, b: { baseUrl: https://b.example } }';

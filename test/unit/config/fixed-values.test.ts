@@ -160,6 +160,7 @@ describe('the fields and parameters of every request', () => {
       'penstock-anything',
       'X-Request-ID',
       'Digest',
+      'Accept-Encoding',
       'signature',
       'X-HTTP-Method-Override',
       'X-Original-URL',
