@@ -150,6 +150,7 @@ function outcomeOf(answer: Answer | undefined, isFirst: boolean): Outcome | unde
     throw new Error('This X-Request-ID was stored for two different requests.');
   if (code !== null)
     return isFirst && correctionNeeded.has(code) ? { kind: 'rejected', status, code } : undefined;
+  if (headers.get('Penstock-Outcome') === 'unknown') return undefined;
   if (status >= 500 || status === 401 || status === 429) return undefined;
   if (status >= 300) return { kind: 'rejected', status, code: 'of the bank' };
   return { kind: 'accepted', ...paymentIdIn(body) };

@@ -34,7 +34,7 @@ export function describeRequest(
 
 const sources = ['bank', 'cache', 'stale-cache', 'shared', 'ledger'] as const;
 
-function explain({ operation, status, error, why = '', servedFrom, steps }: StoredRequest): string | null {
+function explain({ operation, status, error, why = '', steps }: StoredRequest): string | null {
   const lane = operations.find(({ name }) => name === operation)?.lane;
   const late = steps.find(({ what }) => what === 'late-answer');
   if (late)
@@ -42,22 +42,16 @@ function explain({ operation, status, error, why = '', servedFrom, steps }: Stor
   if (error !== undefined)
     return lane && isErrorCode(error) ? withAdvice(new GatewayError(error, why), lane).message : why;
   const unreadable = steps.find(({ what }) => what === 'unreadable');
-  const unread = unreadable && `The gateway cannot read the bank's response: ${unreadable.why}.`;
-  if (servedFrom === 'bank' && lane === 'write' && steps.some(({ as }) => as === 'in-doubt') && status < 500)
-    return withAdvice(
-      new GatewayError(
-        'OUTCOME_UNKNOWN',
-        [
-          `The bank answered ${status}, which leaves open what it has done.`,
-          ...(unread ? [unread] : []),
-        ].join(' '),
-      ),
-      lane,
-    ).message;
-  if (status < 400) return unread ?? null;
-  const text = `The bank answered ${status}; the reason is in its response.`;
-  if (lane !== 'write' || status < 500) return text;
-  return withAdvice(new GatewayError('OUTCOME_UNKNOWN', text), lane).message; // a proxy in front of the bank may have sent it
+  const reason = unreadable && `The gateway cannot read the bank's response (${unreadable.why}).`;
+  const isInDoubt = lane === 'write' && (status >= 500 || steps.some(({ as }) => as === 'in-doubt'));
+  if (status < 400 && !isInDoubt) return reason ?? null;
+  const answered =
+    isInDoubt && status < 500
+      ? `The bank answered ${status}, which leaves open what it has done.${reason === undefined ? '' : ` ${reason}`}`
+      : `The bank answered ${status}; the reason is in its response.`;
+  return lane !== undefined && isInDoubt
+    ? withAdvice(new GatewayError('OUTCOME_UNKNOWN', answered), lane).message // after a 5xx, because a proxy in front of the bank may have sent it
+    : answered;
 }
 
 function seenByBank({ operation, error, servedFrom, steps }: StoredRequest): ReportedRequest['seenByBank'] {

@@ -120,6 +120,7 @@ const writeHeaders = [
   'X-Request-ID',
   'Penstock-Environment',
   'Idempotent-Replayed',
+  'Penstock-Outcome',
   'ASPSP-Notification-Support',
   'ASPSP-Notification-Content',
 ] as const;
@@ -214,6 +215,10 @@ export const paymentComponents = {
     'Cache-Status': header('Whether the status comes from the cache (RFC 9211).'),
     'Idempotent-Replayed': header(
       '`true` if this is the stored response to an earlier request with the same id; a long response is stored only in part.',
+    ),
+    'Penstock-Outcome': header(
+      '`unknown` if the answer of the bank leaves open whether it has executed the request; a repeat gets DUPLICATE_IN_DOUBT. Status and body are the bank’s.',
+      { type: 'string', enum: ['unknown'] },
     ),
     'Proxy-Status': header('The error between the gateway and the bank (RFC 9209).'),
   },

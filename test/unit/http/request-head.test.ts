@@ -71,6 +71,20 @@ describe('the head of a request', () => {
     }
   });
 
+  test('offers the bank only content codings that the gateway can decode, with their weights', () => {
+    for (const [sent, offered] of [
+      ['gzip, deflate, br, zstd', 'gzip, deflate, br, zstd'],
+      ['gzip;q=1.0, compress;q=0.9, *;q=0', 'gzip;q=1.0'],
+      ['X-GZIP;q=0.5 , dcb,identity; q=0', 'X-GZIP;q=0.5, identity; q=0'],
+      ['compress', 'identity'],
+      ['*', 'identity'],
+      ['', 'identity'],
+      ['gzipped, zstd-2', 'identity'],
+    ] as const)
+      assert.deepEqual(headOf([host, ['accept-encoding', sent]]).outbound, [['accept-encoding', offered]]);
+    assert.deepEqual(headOf([host]).outbound, []);
+  });
+
   test('refuses an underscore in a field name, which other programs read as a hyphen', () => {
     refuses([['PSU_ID', '1']], 'HEADER_MALFORMED');
     refuses([['X_Request_ID', '1']], 'HEADER_MALFORMED');

@@ -57,7 +57,7 @@ describe('the content of a response', () => {
     assert.equal(idIn(read(Buffer.from(json, 'latin1'), 'text/plain; a=b; Charset="windows-1252"')), 'ü-1');
     assert.equal(idIn(read(json, 'application/json; charset=utf-16')), 'ü-1', 'a wrong label');
     const cyrillic = Buffer.from('7b227061796d656e744964223a22cfd4227d', 'hex');
-    assert.equal(idIn(read(cyrillic, 'application/json; charset=koi8-r')), 'от'.toUpperCase().toLowerCase());
+    assert.equal(idIn(read(cyrillic, 'application/json; charset=koi8-r')), 'от');
     const xml = Buffer.from(
       "<?xml version='1.0' encoding='iso-8859-1'?><a><b>ü</b><GrpSts>ACSP</GrpSts></a>",
       'latin1',

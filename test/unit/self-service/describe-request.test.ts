@@ -74,6 +74,27 @@ describe('the description of a request for its TPP', () => {
     assert.equal(bankError(502, 'getPayment'), 'The bank answered 502; the reason is in its response.');
   });
 
+  test('of an answer that leaves the outcome in doubt says so, with the reason, and warns', () => {
+    const { explanation } = describeOne({
+      ...accepted,
+      steps: [
+        ...call({ status: 201 }),
+        { afterMs: 2, what: 'unreadable', why: 'charset x-foo' },
+        { afterMs: 3, what: 'recorded', as: 'in-doubt' },
+      ],
+    });
+    assert.match(
+      explanation ?? '',
+      /^The bank answered 201, which leaves open .* \(charset x-foo\)\. .* do not initiate again/,
+    );
+  });
+
+  test('of a status that the gateway cannot read says why', () => {
+    const steps = [...call({ status: 200 }), { afterMs: 2, what: 'unreadable', why: 'charset x-foo' }];
+    const { explanation } = describeOne({ ...accepted, operation: 'getPaymentStatus', status: 200, steps });
+    assert.equal(explanation, "The gateway cannot read the bank's response (charset x-foo).");
+  });
+
   test('of a late response of the bank says how to get it', () => {
     const late = failed(504, 'OUTCOME_UNKNOWN', [{ afterMs: 9, what: 'late-answer', status: 201 }]);
     const { explanation, seenByBank } = describeOne(late);
