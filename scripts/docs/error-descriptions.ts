@@ -30,10 +30,11 @@ const environment = 'production';
 export const errorDescriptions: Readonly<Record<ErrorCode, ErrorDescription>> = {
   PATH_MALFORMED: {
     meaning:
-      'The request target is not a valid path: it has a query, an empty segment, a trailing slash, `.` or `..`, a character or a percent-encoding that is not allowed, a segment of more than 256 characters, or it is an absolute URL.',
+      'The request target is not valid: an empty segment, a trailing slash, `.` or `..`, a character or a percent-encoding that is not allowed, an id of more than 1,024 characters, or an absolute URL. Or the query is malformed, has more than 1,024 bytes, or parameters that the environment does not accept (`environments.NAME.queryParameters`).',
     retry: corrected,
-    action: 'Correct the path. In a `paymentId`, send `= : @ + , ! $ *` as they are or percent-encoded.',
-    example: { text: 'The request target is not valid: a query is not allowed.' },
+    action:
+      'Correct the path. In a `paymentId`, send `= : @ + , ! $ *` as they are or percent-encoded, and all other special characters percent-encoded.',
+    example: { text: 'The request target is not valid: the path has an empty segment or a trailing slash.' },
   },
   HEADER_MALFORMED: {
     meaning:

@@ -52,6 +52,7 @@ export function createLookUpService({
   observe,
 }: LookUpServiceDependencies): ServeLookUp {
   function accept({ incoming, outgoing, head }: LookUpCall, lookedUp: string): Client | Promise<Client> {
+    if (lookedUp.includes('?')) throw hasQuery();
     if (!isUuid(lookedUp)) throw notUuid();
     if (!methods.includes(incoming.method ?? '')) throw wrongMethod();
     admit('status'); // shed as early as the reads that can wait most
@@ -107,6 +108,9 @@ function writeReport({ outgoing, requestId }: LookUpCall, report: object): void 
   ] as const;
   writeCompleteResponse(outgoing, 200, fields, Buffer.from(`${JSON.stringify(report, null, 2)}\n`));
 }
+
+const hasQuery = () =>
+  new GatewayError('PATH_MALFORMED', 'The request target is not valid: a look-up has no query.');
 
 const notUuid = () =>
   new GatewayError(

@@ -50,7 +50,7 @@ export async function jsonOf(response: PisResponse): Promise<unknown> {
 }
 
 /** A member of the JSON object, if it is a text. */
-export function textMember(content: Content, name: string): string | undefined {
+function textMember(content: Content, name: string): string | undefined {
   if (content.kind !== 'json') return undefined;
   const value = memberOf(content.json, name);
   return typeof value === 'string' ? value : undefined;
