@@ -14,7 +14,10 @@ import { authorisationRead, bankResponse, paymentRead, statusRead } from './cach
 
 function createStage() {
   const { log, lines } = captureLog();
-  const environments = { active: 'sandbox', sandbox: { baseUrl: 'https://bank.example', standardVersion: '1.3.11' } };
+  const environments = {
+    active: 'sandbox',
+    sandbox: { baseUrl: 'https://bank.example', standardVersion: '1.3.11' },
+  };
   const services = createStatusCacheServices(createMemoryState(), undefined, log);
   const stage = cacheStatus(createStatusCache(configOf({ environments }), services));
   return {
