@@ -10,8 +10,10 @@ import { RequestHead } from '../src/http/request-head.ts';
 import { identityOf } from '../src/idempotency/request-identity.ts';
 import { headerFieldsFrom, headerValue } from '../src/pis/headers.ts';
 import { createMatcher, type Operation } from '../src/pis/operations.ts';
+import { meaningOf } from '../src/request/meaning.ts';
 import type { RoutedRequest } from '../src/request/messages.ts';
 import { hashPaymentId } from '../src/request/payment-hash.ts';
+import { type Content, contentOf, transactionStatusIn } from '../src/request/read-content.ts';
 import { createRequestLogWriter } from '../src/request-log/request-log-writer.ts';
 import { createMapLinks } from '../src/rewriting/link-mapper.ts';
 import { rewriteLinks } from '../src/rewriting/rewrite-links.ts';
@@ -160,6 +162,17 @@ const guarded: GuardedEnvironment = {
   prepare: async () => {},
   isUnusable: () => false,
 };
+const jsonHeaders = [
+  ['Content-Type', 'application/json'],
+  ['Location', '/berlingroup/v1/payments/sepa-credit-transfers/0123456789'],
+] as const;
+const initiationAnswer = { status: 201, headers: jsonHeaders, body: withLinks };
+const statusAnswer = { status: 200, headers: jsonHeaders, body: Buffer.from('{"transactionStatus":"ACSP"}') };
+const readNow = (answer: typeof initiationAnswer): Content => {
+  const content = contentOf(answer);
+  assert.ok(!(content instanceof Promise));
+  return content;
+};
 const checkQueue = createCheckQueue({ check: () => true, skip() {}, isBusy: () => false });
 const deviationCounts = createDeviationCounts();
 const checkedMessage = {
@@ -177,6 +190,11 @@ export const parts: readonly Part[] = [
   { name: 'headers: head of a request', body: () => new RequestHead(rawHeaders, '1.1') },
   { name: 'headers: find one', body: () => headerValue(fields, 'psu-ip-address') },
   { name: 'ledger: key and fingerprint, 1 KB', body: () => identityOf(payment) },
+  {
+    name: 'answers: content and meaning of an initiation',
+    body: () => meaningOf(payment.operation, initiationAnswer, readNow(initiationAnswer), false),
+  },
+  { name: 'answers: transaction status', body: () => transactionStatusIn(readNow(statusAnswer)) },
   { name: 'affinity: parse a payment record', body: () => parseAffinityRecord(record) },
   { name: 'rewriting: body with four links', body: () => rewriteLinks(withLinks, links) },
   { name: 'status cache: key of a request', body: keyOfRead },

@@ -101,8 +101,9 @@ function read(body: Buffer, charset: string | undefined): Content {
 
 /** The text of a body (RFC 7303 section 3: a byte order mark, then the label, then the declaration of XML). */
 function textOf(body: Buffer, charset: string | undefined): string | Content {
-  const [first, second, third] = body;
-  if (first === 0xef && second === 0xbb && third === 0xbf) return body.toString('utf8', 3);
+  const first = body[0];
+  const second = body[1];
+  if (first === 0xef && second === 0xbb && body[2] === 0xbf) return body.toString('utf8', 3);
   if (first === 0xff && second === 0xfe) return new TextDecoder('utf-16le').decode(body);
   if (first === 0xfe && second === 0xff) return new TextDecoder('utf-16be').decode(body);
   // JSON and XML begin with a character of ASCII.
