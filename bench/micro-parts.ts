@@ -166,7 +166,7 @@ const jsonHeaders = [
   ['Content-Type', 'application/json'],
   ['Location', '/berlingroup/v1/payments/sepa-credit-transfers/0123456789'],
 ] as const;
-const initiationAnswer = { status: 201, headers: jsonHeaders, body: withLinks };
+const initiationAnswer = { status: 201, headers: jsonHeaders, body: Buffer.from(withLinks) };
 const statusAnswer = { status: 200, headers: jsonHeaders, body: Buffer.from('{"transactionStatus":"ACSP"}') };
 const readNow = (answer: typeof initiationAnswer): Content => {
   const content = contentOf(answer);

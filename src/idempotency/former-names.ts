@@ -75,14 +75,14 @@ function withFormerNames(present: LedgerStore, former: LedgerStore): LedgerStore
 
     async replaceReleased(id, entry, ttlMs, fence, marker) {
       if (!fence) return restore(id, entry, ttlMs);
-      const replaceOrCreate = async (store: LedgerStore, presentFence?: Fence) =>
-        (await store.replaceReleased(id, entry, ttlMs, presentFence, marker)) ||
-        (marker !== 'sent' && store.create(id, entry, ttlMs, presentFence)); // the other marker expires soon
+      // The marker of an unsent attempt expires soon. That of a sent one exists under the present name only: former releases cannot read it.
       return claimBoth(
         id,
         entry,
-        () => replaceOrCreate(former),
-        () => replaceOrCreate(present, fence),
+        async () => (await former.replaceReleased(id, entry, ttlMs)) || former.create(id, entry, ttlMs),
+        async () =>
+          (await present.replaceReleased(id, entry, ttlMs, fence, marker)) ||
+          (marker !== 'sent' && present.create(id, entry, ttlMs, fence)),
       );
     },
 
@@ -117,9 +117,9 @@ function withFormerNames(present: LedgerStore, former: LedgerStore): LedgerStore
 
     async release(id, raw, sentForMs) {
       if (!(await present.release(id, raw, sentForMs))) {
-        return (await present.read(id)) ? false : former.release(id, raw, sentForMs);
+        return (await present.read(id)) ? false : former.release(id, raw);
       }
-      await follow(id, raw, (text) => former.release(id, text, sentForMs));
+      await follow(id, raw, (text) => former.release(id, text));
       return true;
     },
   };

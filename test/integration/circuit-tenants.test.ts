@@ -22,7 +22,8 @@ async function startTenants(t: TestContext, openFor = '1min') {
   const { baseUrl, requests, close } = await startStubBank(t, ({ method, header }) => {
     const isProbe = method === 'GET';
     if (isProbe) return {};
-    return { status: bank.isDown || header('x-payer') === poisoned ? 500 : 201 };
+    if (bank.isDown || header('x-payer') === poisoned) return { status: 500 };
+    return { status: 201, body: JSON.stringify({ paymentId: header('x-request-id') }) };
   });
   const gateway = await startGateway(t, {
     environments: { active: 'sandbox', sandbox: { baseUrl } },
