@@ -78,8 +78,16 @@ describe('of two tenants with the same X-Request-ID, each on its own instance', 
     ['has got the payment', payment, '201'],
     ['is in doubt', { status: 504 }, '504'],
     ['has got a response that names no payment', { status: 201, body: '{}' }, '201'],
-    ['was refused with 401 and a Location', { status: 401, headers: [['Location', '/a-payment']] }, '401'],
-    ['was refused with 429 and a Location', { status: 429, headers: [['Location', '/a-payment']] }, '429'],
+    [
+      'was refused with 401 and a Location',
+      { status: 401, headers: [['Location', '/v1/payments/sct/a-payment']] },
+      '401',
+    ],
+    [
+      'was refused with 429 and a Location',
+      { status: 429, headers: [['Location', '/v1/payments/sct/a-payment']] },
+      '429',
+    ],
   ] as const)
     test(`the second one gets OUTCOME_UNKNOWN if the bank names a payment, and the first one ${name}`, async (t) => {
       const pair = await startPair(t, [first, payment]);
