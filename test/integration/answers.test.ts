@@ -9,6 +9,7 @@ import { type Call, call } from '../kit/call.ts';
 import type { Field } from '../kit/fields.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { type GatewayUnderTest, type Sections, startGateway } from '../kit/gateway.ts';
+import { reportOf, selfService } from '../kit/look-up.ts';
 import { sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
 import { initiation, transfersPath } from '../kit/request.ts';
 import { type StubBank, type StubResponse, startStubBank } from '../kit/stub-bank.ts';
@@ -417,3 +418,40 @@ for (const { name, skip = false, instances, state } of kinds)
       assert.equal((await bench.send(request)).header('Idempotent-Replayed'), 'true');
     });
   });
+
+describe('an answer that leaves the outcome in doubt', () => {
+  const webPage: StubResponse = { status: 200, headers: [type('text/html')], body: page };
+
+  test('is a failure for the circuit, but a 409 after a released attempt is none', async (t) => {
+    const answers: StubResponse[] = [];
+    const bank = await startStubBank(t, () => answers.shift() ?? webPage);
+    const environments = { active: 'sandbox', sandbox: { baseUrl: bank.baseUrl } };
+    const gateway = await startGateway(t, { environments, circuit: { minimumCalls: 3, openFor: '1min' } });
+    for (let time = 0; time < 3; time++) {
+      answers.push(json(401, message('TOKEN_EXPIRED')), json(409, message('STATUS_INVALID')));
+      const request = { ...initiation, requestId: randomUUID() };
+      await call(gateway.url, request);
+      assert.equal((await call(gateway.url, request)).header('Penstock-Outcome'), 'unknown');
+    }
+    for (let time = 0; time < 3; time++)
+      assert.equal((await call(gateway.url, initiation)).header('Penstock-Outcome'), 'unknown');
+    assert.equal((await call(gateway.url, initiation)).header('Penstock-Error'), 'CIRCUIT_OPEN');
+  });
+
+  test('is described to the TPP that looks its request up, and to operators', async (t) => {
+    const bank = await startStubBank(t, () => webPage);
+    const environments = { active: 'sandbox', sandbox: { baseUrl: bank.baseUrl } };
+    const gateway = await startGateway(t, { environments, clients: clientSettings(), ...selfService });
+    const requestId = randomUUID();
+    const headers = [...initiation.headers, ['X-API-Key', apiKeyOf('shop')]] as const;
+    assert.equal((await call(gateway.url, { ...initiation, headers, requestId })).status, 200);
+    const { initiation: outcome, requests } = await reportOf(gateway, 'shop', requestId);
+    assert.equal(outcome?.state, 'in-doubt');
+    assert.match(
+      requests[0]?.explanation ?? '',
+      /^The bank answered 200, which leaves open what it has done\. .*\(a web page\)\. .* do not initiate again/,
+    );
+    const decisions = await callAdminApi(gateway, 'GET', `/api/decisions/${requestId}`);
+    assert.match(decisions.text, /"what":"unreadable","why":"a web page"/);
+  });
+});

@@ -385,6 +385,19 @@ describe('a request without a response at the deadline', () => {
     assert.equal(bank.sentCount(), 1);
   });
 
+  test('stays in doubt, with its first reason, if a late response does not say what the bank has done', async (t) => {
+    const { time, state, instance, bank, first } = sendOne(t);
+    await settleTasks();
+    await time.advance(5_005);
+    assert.equal(await errorCodeOf(first), 'OUTCOME_UNKNOWN');
+    bank.respond(bankResponse(202, '{"paymentId":""}'));
+    await settleTasks();
+    assert.equal(await errorCodeOf(instance.send(initiation(), bank.next)), 'DUPLICATE_IN_DOUBT');
+    assert.match((await inDoubtWriteOf(state)).entry.why, /^OUTCOME_UNKNOWN/);
+    assert.deepEqual(instance.logged, ['error: a payment is in doubt']);
+    assert.equal(bank.sentCount(), 1);
+  });
+
   for (const status of [429, 401])
     test(`is released by a late response with status ${status}`, async (t) => {
       const { time, state, bank } = sendOne(t);

@@ -154,6 +154,20 @@ describe('the transaction status in a response', () => {
       assert.equal(statusIn(`<?xml version="1.0"?>\n<D>${element}</D>`), 'ACSC', element);
   });
 
+  test('is read in UTF-16 and in the encoding that the document declares', () => {
+    const report = (encoding: string) =>
+      `<?xml version="1.0" encoding="${encoding}"?><D><GrpSts>ACCC</GrpSts></D>`;
+    for (const body of [
+      Buffer.from(report('UTF-16'), 'utf16le'),
+      Buffer.from(`\ufeff${report('UTF-16')}`, 'utf16le'),
+      bigEndian(report('utf-16')),
+      Buffer.from(report('UTF-16')), // a wrong declaration
+      Buffer.from(report('Shift_JIS')),
+      Buffer.from(report('windows-1252')),
+    ])
+      assert.equal(transactionStatusIn(read(body, 'application/xml')), 'ACCC');
+  });
+
   test('is that of all payments or transactions of a pain.002 without a status of its group', () => {
     assert.equal(statusIn('<D><PmtInfSts>ACSP</PmtInfSts><TxSts>RJCT</TxSts></D>'), 'ACSP');
     assert.equal(statusIn('<D><PmtInfSts>ACSP</PmtInfSts><PmtInfSts>ACSP</PmtInfSts></D>'), 'ACSP');
