@@ -1,7 +1,6 @@
 /** A request for a payment must name the service and the product with which the payment was initiated. */
 
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
 import { createMemoryState } from '../../src/state/memory.ts';
 import type { State } from '../../src/state/ports.ts';
@@ -93,22 +92,6 @@ describe('a request with another product than the initiation, where the contract
     assert.equal(await askFor('sepa-credit-transfers', 'production'), 'CONTRACT_VIOLATED');
     assert.equal(await askFor('instant-sepa-credit-transfers', 'production'), undefined);
     assert.equal(await askFor('instant-sepa-credit-transfers', 'sandbox'), 'CONTRACT_VIOLATED');
-  });
-
-  test('is sent if an earlier release has recorded the payment, without its product', async (t) => {
-    const state = createMemoryState();
-    const { sandbox, gateway, pay } = await start(t, 'enforce', state);
-    const id = await pay();
-    const key = `payment:${createHash('sha256').update(id).digest('base64url')}`;
-    const { as, ...fields } = JSON.parse((await state.keyValues.read(key)) ?? '');
-    assert.deepEqual(as, ['payments/sepa-credit-transfers']);
-    await state.keyValues.write(key, JSON.stringify(fields));
-    const reached = sandbox.requests.length;
-    assert.equal(
-      (await ask(gateway.url, 'GET', `payments/instant-sepa-credit-transfers/${id}/status`)).code,
-      undefined,
-    );
-    assert.equal(sandbox.requests.length, reached + 1);
   });
 
   test('is refused for the payments of this instance if there is only one environment', async (t) => {

@@ -60,7 +60,6 @@ describe('a client that may use only the sandbox', () => {
       `/psd2${transfersPath}`,
       transfersPath.replace('/berlingroup', '/production/berlingroup'),
       `${production.baseUrl}${transfersPath}`,
-      `${transfersPath}?environment=production`,
       `${transfersPath}/../../../../psd2${transfersPath}`,
     ];
     for (const path of paths) {
@@ -68,6 +67,11 @@ describe('a client that may use only the sandbox', () => {
       assert.ok([400, 404].includes(reply.status), `${path}: ${reply.status}`);
     }
     assert.deepEqual(callCounts(), [0, 0]);
+    await send('till', {
+      ...initiation,
+      path: `${transfersPath}?environment=production&Penstock-Environment=production`,
+    });
+    assert.deepEqual(callCounts(), [1, 0], 'a query selects no environment');
   });
 
   test('cannot reach production by a payment id: of its tenant, of another tenant, or unknown', async (t) => {

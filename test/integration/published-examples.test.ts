@@ -50,7 +50,19 @@ function atTheBank(answer: ExampleAnswer, origin: string): ExampleAnswer {
   };
 }
 
-/** What a TPP sees: `/psd2/v1/`, `/v1/` and the bank's own origin are the gateway, every other byte stays. */
+/**
+ * What a TPP sees: links to operations lead to the gateway, every other byte stays. Most examples of the standard omit the payment product
+ * in their links; the gateway does not accept such a path, so these links stay.
+ */
 function published(text: string, origin: string): string {
-  return text.replaceAll(origin, '').replaceAll(/("href":"|^)(?:\/psd2)?\/v1\//g, `$1${publicUrl}/psd2/v1/`);
+  const links = new RegExp(`("href":"|^)(${origin})?(?:/psd2)?(/v1/[^"?]+)`, 'g');
+  return text.replaceAll(links, (written, before: string, absolute: string | undefined, path: string) => {
+    if (absolute !== undefined && !written.includes(`${origin}/psd2/v1/`)) return written;
+    return operationPath.test(path) ? `${before}${publicUrl}/psd2${path}` : written;
+  });
 }
+
+const subResource = '(?:cancellation-)?authorisations(?:/[^/]+)?|status';
+const operationPath = new RegExp(
+  `^/v1/(?:bulk-|periodic-)?payments/[^/]+(?:/(?!(?:${subResource})$)[^/]+(?:/(?:${subResource}))?)?$`,
+);

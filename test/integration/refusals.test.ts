@@ -45,7 +45,12 @@ describe('a request with several errors', () => {
 });
 
 const refusals: Readonly<Record<string, readonly [Call, status: number, code: string, tppCode: string]>> = {
-  'a malformed query': [{ ...statusRead, path: `${statusRead.path}?a=|` }, 400, 'PATH_MALFORMED', 'FORMAT_ERROR'],
+  'a malformed query': [
+    { ...statusRead, path: `${statusRead.path}?a=|` },
+    400,
+    'PATH_MALFORMED',
+    'FORMAT_ERROR',
+  ],
   'a trailing slash': [{ ...statusRead, path: `${transfersPath}/` }, 400, 'PATH_MALFORMED', 'FORMAT_ERROR'],
   'a path of no operation': [
     { ...statusRead, path: '/berlingroup/v1/consents' },
