@@ -14,7 +14,7 @@ export const refusedRequests: readonly string[] = [
   get('/'),
   get('/canary-path'),
   get(`/canary-segment/v1/payments/p/canary-id`),
-  get(`${payment}?iban=canary-query`),
+  get(`${payment}?iban=canary-query|`),
   get(`${payment}/canary-fourth`),
   get(`${payment}/authorisations/canary-a/canary-b`),
   get(`${payment}/`),

@@ -26,8 +26,10 @@ const allowedRequests: readonly RegExp[] = [
 
 function assertOneOfTheEight(method: string, url: string): void {
   assert.ok(url.startsWith('/berlingroup/v1/'), url);
-  const text = `${method} ${url.slice('/berlingroup/v1/'.length)}`;
-  assert.ok(allowedRequests.some((shape) => shape.test(text)) && !/\/\.{1,2}(\/|$)/.test(url), text);
+  const [path = '', query] = url.split(/\?(.*)/s, 2);
+  const text = `${method} ${path.slice('/berlingroup/v1/'.length)}`;
+  assert.ok(allowedRequests.some((shape) => shape.test(text)) && !/\/\.{1,2}(\/|$)/.test(path), text);
+  assert.match(query ?? '', /^(?:[\w.~!$&'()*+,;=:@/?-]|%[0-9a-f]{2}){0,1024}$/i);
 }
 
 const conversations = (size: number) => fc.array(randomConversation, { minLength: size, maxLength: size });

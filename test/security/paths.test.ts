@@ -6,7 +6,23 @@ import { sendRaw } from '../kit/raw-connection.ts';
 
 const tricks: Readonly<Record<string, readonly string[]>> = {
   'B1: dot segments': [
-    ...['.', '..', '...%2f', '%2e', '%2E', '%2e%2e', '%2E%2E', '.%2e', '%2e.', '%2E.', '..;', '..;a=b', '.;'],
+    ...[
+      '.',
+      '..',
+      '%2e',
+      '%2E',
+      '%2e%2e',
+      '%2E%2E',
+      '.%2e',
+      '%2e.',
+      '%2E.',
+      '..;',
+      '..;a=b',
+      '.;',
+      '..%2f',
+      'a%2f..',
+      'a%5c.',
+    ],
     ...[
       '%252e%252e',
       '%25%32%65',
@@ -20,6 +36,7 @@ const tricks: Readonly<Record<string, readonly string[]>> = {
   ],
   'B2: encoded and foreign characters': [
     ...[
+      '...%2f',
       '%2f',
       '%2F',
       '%5c',
@@ -57,8 +74,13 @@ const tricks: Readonly<Record<string, readonly string[]>> = {
     ],
   ],
   'B3: empty segments': ['', '/', './', '/.', '//', '/..'],
-  'B5: segments that are too long': ['a'.repeat(257), 'a'.repeat(5_000), '%3D'.repeat(257)],
-  'B6: queries and fragments': ['1?', '1?a=b', '1?a=../..', '1#', '1#a', '1%3fa', '?', '#', '?#'],
+  'B5: segments that are too long': [
+    'a'.repeat(257),
+    'a'.repeat(1_025),
+    'a'.repeat(5_000),
+    '%3D'.repeat(257),
+  ],
+  'B6: malformed queries, and fragments': ['1?|', '1?a=%', '1?a=\\', '1#', '1#a', '#', '?#'],
 };
 
 /** Targets with the trick at every position of a path. */
@@ -84,20 +106,20 @@ async function assertAllRefused(
   line: AttackTarget,
   method: string,
   targets: readonly string[],
+  codes = /^(PATH_MALFORMED|PATH_UNKNOWN|HEADER_MALFORMED)$/,
 ): Promise<void> {
   for (const target of targets) {
     const [status, code] = refusalOf(
       await sendRaw(line.gateway.port, requestText(`${method} ${target} HTTP/1.1`)),
     );
     assert.ok(status === 400 || status === 404, `${method} ${JSON.stringify(target)}: ${status}`);
-    assert.match(
-      code,
-      /^(PATH_MALFORMED|PATH_UNKNOWN|HEADER_MALFORMED)$/,
-      `${method} ${JSON.stringify(target)}`,
-    );
+    assert.match(code, codes, `${method} ${JSON.stringify(target)}`);
   }
   assert.deepEqual(line.bank.requests, []);
 }
+
+/** Ids may contain other characters and be longer, if the bank has issued them. */
+const refusedOrNotIssued = /^(PATH_MALFORMED|PATH_UNKNOWN|HEADER_MALFORMED|PAYMENT_UNKNOWN)$/;
 
 /*
  * Attack: the gateway and the bank interpret a path differently. With dots, encoded slashes or a second decoding, an allowed
@@ -108,7 +130,7 @@ describe('a path with several interpretations', { concurrency: true }, () => {
     test(`${name} are refused at every position, and the bank receives nothing`, async (t) => {
       const line = await startGatewayWithBank(t);
       const targets = list.flatMap(targetsWith).filter((target) => !isHarmless(target));
-      await assertAllRefused(line, 'GET', targets);
+      await assertAllRefused(line, 'GET', targets, /^B[25]/.test(name) ? refusedOrNotIssued : undefined);
     });
   }
 

@@ -60,7 +60,7 @@ const brokenData = {
 const unexpectedBodies = {
   'a read with a length': get([`Content-Length: ${hidden.length}`], hidden),
   'a read in chunks': get([chunked], hiddenChunk),
-  'a read whose chunks end at once': get([chunked], `0\r\n\r\n${hidden}`),
+  'a read whose second chunk is hidden': get([chunked], `0;x\r\nX: y\r\n ${hidden}`),
   'a cancellation with a length': get([`Content-Length: ${hidden.length}`], hidden).replace('GET', 'DELETE'),
   'a cancellation in chunks': get([chunked], hiddenChunk).replace('GET', 'DELETE'),
   'HEAD with a length': get([`Content-Length: ${hidden.length}`], hidden).replace('GET', 'HEAD'),

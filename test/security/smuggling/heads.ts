@@ -109,7 +109,7 @@ const targets = each(
       `${paymentsPath}/1%0d%0a${mark}`,
       `${paymentsPath}/1%00`,
       `${paymentsPath}/1#${mark}`,
-      `${paymentsPath}/1?${mark}`,
+      `${paymentsPath}/1?${mark}|`,
     ],
     ...[
       `${paymentsPath}/1;${mark}`,

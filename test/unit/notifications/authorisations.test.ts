@@ -117,7 +117,7 @@ describe('the authorisations of a payment', () => {
   });
 
   test('are read from lists of both versions', () => {
-    assert.deepEqual(authorisationIdsIn({ authorisationIds: ['a', 1, 'b c', 'd'] }), ['a', 'd']);
+    assert.deepEqual(authorisationIdsIn({ authorisationIds: ['a', 1, '..', 'b c', 'd'] }), ['a', 'b c', 'd']);
     assert.deepEqual(authorisationIdsIn({ cancellationIds: ['a'] }), ['a']);
     assert.deepEqual(authorisationIdsIn({ authorisationIds: 'a' }), []);
     assert.deepEqual(authorisationIdsIn(null), []);
