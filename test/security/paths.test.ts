@@ -106,7 +106,7 @@ async function assertAllRefused(
   line: AttackTarget,
   method: string,
   targets: readonly string[],
-  codes = /^(PATH_MALFORMED|PATH_UNKNOWN|HEADER_MALFORMED)$/,
+  mayBeIssued = (target: string) => isWithinId.test(target),
 ): Promise<void> {
   for (const target of targets) {
     const [status, code] = refusalOf(
@@ -118,8 +118,11 @@ async function assertAllRefused(
   assert.deepEqual(line.bank.requests, []);
 }
 
+const refused = /^(PATH_MALFORMED|PATH_UNKNOWN|HEADER_MALFORMED)$/;
 /** Ids may contain other characters and be longer, if the bank has issued them. */
 const refusedOrNotIssued = /^(PATH_MALFORMED|PATH_UNKNOWN|HEADER_MALFORMED|PAYMENT_UNKNOWN)$/;
+/** The trick is a part of an id only. */
+const isWithinId = /\/1[^/]+\/status$/;
 
 /*
  * Attack: the gateway and the bank interpret a path differently. With dots, encoded slashes or a second decoding, an allowed
@@ -130,7 +133,7 @@ describe('a path with several interpretations', { concurrency: true }, () => {
     test(`${name} are refused at every position, and the bank receives nothing`, async (t) => {
       const line = await startGatewayWithBank(t);
       const targets = list.flatMap(targetsWith).filter((target) => !isHarmless(target));
-      await assertAllRefused(line, 'GET', targets, /^B[25]/.test(name) ? refusedOrNotIssued : undefined);
+      await assertAllRefused(line, 'GET', targets, /^B[25]/.test(name) ? () => true : undefined);
     });
   }
 
