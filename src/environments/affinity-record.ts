@@ -73,7 +73,9 @@ function mergeAffinity(
   );
   const known = affinities[at];
   if (!known) return [...affinities, added];
-  const initiatedAs = known.initiatedAs === added.initiatedAs ? known.initiatedAs : undefined;
+  const addsIdsOnly = added.initiatedAs === undefined && added.bankIds !== undefined; // found in an answer to a later request
+  const isSame = addsIdsOnly || known.initiatedAs === added.initiatedAs;
+  const initiatedAs = isSame ? known.initiatedAs : undefined;
   const bankIds = mergeBankIds(known.bankIds, added.bankIds);
   if (initiatedAs === known.initiatedAs && bankIds === known.bankIds) return affinities;
   return affinities.with(at, { environment: known.environment, tenant: known.tenant, initiatedAs, bankIds });

@@ -7,7 +7,7 @@
 
 import { hasOneSpelling, type Lane, type Operation } from '../pis/operations.ts';
 import { queryProblem } from '../pis/query.ts';
-import { authorisationSegment, type BankIds, mergeBankIds, noBankIds } from '../request/bank-ids.ts';
+import { authorisationSegment, mergeBankIds, noBankIds } from '../request/bank-ids.ts';
 import { asGatewayError, GatewayError, stateUnavailable } from '../request/errors.ts';
 import { currentTenantId, identitiesOf } from '../request/identities.ts';
 import type { Environment, PisRequest, PisResponse, RoutedRequest } from '../request/messages.ts';
@@ -80,8 +80,8 @@ export function prefetchWithClaim(dependencies: ChooseEnvironmentDependencies): 
 }
 
 /**
- * @throws GatewayError ENVIRONMENT_FORBIDDEN, ENVIRONMENT_MISMATCH, PAYMENT_UNKNOWN, or STATE_UNAVAILABLE if the
- *   environment cannot be determined
+ * @throws GatewayError ENVIRONMENT_FORBIDDEN, ENVIRONMENT_MISMATCH, PAYMENT_UNKNOWN, PATH_MALFORMED if the environment does not accept
+ *   the query, or STATE_UNAVAILABLE if the environment cannot be determined
  */
 export function chooseEnvironment(
   dependencies: ChooseEnvironmentDependencies,
@@ -148,7 +148,7 @@ function routeToOnlyWithIds(
   const prefetched = dependencies.prefetchStatus(request, environmentIdOf(name));
   const affinities = Promise.resolve(found).catch((thrown: unknown) => {
     if (operation.unusualIds.length > 0) throw thrown;
-    return []; // the usual spelling of the ids
+    return []; // without the record, ids are sent in the gateway's own spelling
   });
   if (request.quota) affinities.catch(() => {}); // awaited after the quota
   return whenAdmitted(request, () => affinities).then((known) =>
@@ -222,7 +222,9 @@ function passOn(
   const environment = dependencies.environments.get(name);
   if (!environment) throw notConfiguredError();
   requireAllowedQuery(request, environment);
-  request.bankIds = issuedIds(request, environment.name, affinities);
+  const known = ownAffinity(request, name, affinities);
+  requireIssuedIds(request, known);
+  request.bankIds = known?.bankIds;
   request.deadlineAtMs = request.arrivedAtMs + environment.deadlines[request.operation.lane];
   request.recordEvent?.({ what: 'environment', environment: name, why });
   const response = next(Object.assign(request, { environment, prefetched }));
@@ -240,30 +242,28 @@ function requireAllowedQuery({ operation }: PisRequest, { name, queryParameters 
   throw new GatewayError('PATH_MALFORMED', text, { environment: name });
 }
 
-/**
- * The recorded ids of the payment.
- *
- * @param affinities all of the payment id
- * @throws GatewayError PAYMENT_UNKNOWN if an id of the path is valid only if the bank has issued it, and it has not
- */
-function issuedIds(
+/** What is recorded of the payment for this environment and tenant. @param affinities all of the payment id */
+function ownAffinity(
   request: PisRequest,
   environment: string,
   affinities: readonly PaymentAffinity[],
-): BankIds | undefined {
-  const { unusualIds, authorisationId = '' } = request.operation;
-  if (affinities.length === 0 && unusualIds.length === 0) return undefined;
+): PaymentAffinity | undefined {
+  if (affinities.length === 0) return undefined;
   const { tenantIdsOf, environmentWith } = identitiesOf(request);
   const tenantIds = tenantIdsOf(request.client.tenant);
-  const known = affinities.find(
+  return affinities.find(
     (one) => tenantIds.includes(one.tenant) && environmentWith(one.environment) === environment,
   );
+}
+
+/** @throws GatewayError PAYMENT_UNKNOWN if an id of the path is valid only if the bank has issued it, and it has not */
+function requireIssuedIds({ operation }: PisRequest, known: PaymentAffinity | undefined): void {
+  const { unusualIds, authorisationId = '' } = operation;
   const isIssued = (id: Operation['unusualIds'][number]) =>
     id === 'payment'
       ? known !== undefined
       : authorisationSegment(authorisationId, known?.bankIds ?? noBankIds) !== undefined;
   if (!unusualIds.every(isIssued)) throw paymentUnknownError();
-  return known?.bankIds;
 }
 
 /** Records ids in the bank's answer that the gateway accepts only if they are recorded: the TPP may use them at once. */
@@ -272,14 +272,12 @@ function recordIdsBeforeResponse(
   request: PisRequest,
   response: PisResponse,
 ): PisResponse | Promise<PisResponse> {
-  const { operation, bankIds } = request;
-  if (response.bankIds === undefined || operation.paymentId === undefined) return response;
-  if (bankIds && mergeBankIds(bankIds, response.bankIds) === bankIds) return response;
+  const { operation, bankIds: known } = request;
+  const { bankIds } = response;
+  if (bankIds === undefined || operation.paymentId === undefined) return response;
+  if (known && mergeBankIds(known, bankIds) === known) return response;
   const environment = identitiesOf(request).environmentIdOf(response.environment);
-  const tenant = currentTenantId(request);
-  const known = affinity.lastSeen(operation.paymentId);
-  const own = known.find((one) => one.environment === environment && one.tenant === tenant);
-  const withIds = { ...(own ?? { environment, tenant }), bankIds: response.bankIds };
+  const withIds = { environment, tenant: currentTenantId(request), bankIds };
   const recorded = affinity.recordEnvironment(operation.paymentId, withIds, retentionOf(operation));
   return recorded instanceof Promise ? recorded.then(() => response) : response;
 }

@@ -122,8 +122,7 @@ export interface Operation {
   readonly paymentId?: string;
   readonly authorisationId?: string;
   /**
-   * The ids of the path that are outside of the strict set. They are valid only if the bank has issued them: who uses the operation
-   * must look them up.
+   * The ids of the path that are outside of the strict set. The caller must check that the bank has issued them.
    */
   readonly unusualIds: readonly UnusualId[];
   /** `/<segment>/v1/...`, built from the validated parameters, never copied from the request line. Without the query. */
@@ -156,8 +155,8 @@ export type Match =
 /**
  * Matches a method and a raw request target. Never throws.
  *
- * Refusals come in the order of `Match`, with one exception: characters that are allowed only in ids are checked when the
- * shape is known, so an unknown path with such characters of the strict set is `unknown-path`.
+ * Refusals come in the order of `Match`, with one exception: an unknown path is `unknown-path` even if it contains characters of the
+ * strict set that only ids may have.
  */
 export type Matcher = (method: string, target: string) => Match;
 
@@ -240,7 +239,7 @@ const notPrintable = /[\p{C}\p{Zl}\p{Zp}%]/u;
 /** `.` or `..` between slashes of any kind, also with parameters (`..;a`): other programs might resolve them. */
 const dotSegment = /(?:^|[/\\])\.{1,2}(?:[/\\;]|$)/;
 
-/** Whether an id is valid in a path although the bank may not have issued it. */
+/** Whether the gateway accepts an id without a record of it. */
 export const isStrictId = (id: string): boolean =>
   idSegment.test(id) && id.length <= maxSegmentLength && id !== '.' && id !== '..';
 

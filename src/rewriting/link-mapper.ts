@@ -6,7 +6,7 @@
 import { idToSegment, isId, type Matcher, type Method, type Operation, prefixOf } from '../pis/operations.ts';
 import { queryProblem } from '../pis/query.ts';
 import { authorisationSegment, type BankIds, mustBeRecorded, noBankIds } from '../request/bank-ids.ts';
-import type { Environment, RoutedRequest } from '../request/messages.ts';
+import type { RoutedRequest } from '../request/messages.ts';
 import type { Log } from '../telemetry/log.ts';
 
 /** Maps the links of one response. */
@@ -46,37 +46,29 @@ export type MapLinksOf = (request: RoutedRequest, paymentId: string | undefined)
 
 export function createMapLinks(settings: LinkMapperSettings): MapLinksOf {
   const prefix = prefixOf(settings.segment);
-  const publicPrefix = settings.publicUrl.replace(/\/+$/, '') + prefix;
-  const prefixes = new WeakMap<Environment, readonly string[]>();
-  return (request, paymentId) => {
-    const { environment } = request;
-    const known = prefixes.get(environment) ?? [...new Set(Object.values(environment.prefixes))];
-    prefixes.set(environment, known);
-    return new LinksOfResponse({ ...settings, prefix, publicPrefix }, request, paymentId, known);
-  };
+  const gateway = { ...settings, prefix, publicPrefix: settings.publicUrl.replace(/\/+$/, '') + prefix };
+  return (request, paymentId) => new LinksOfResponse(gateway, request, paymentId);
+}
+
+interface GatewayOfLinks extends LinkMapperSettings {
+  /** Such as `/berlingroup/v1`, and with the public URL in front. */
+  readonly prefix: string;
+  readonly publicPrefix: string;
 }
 
 class LinksOfResponse implements BankLinkMapper {
-  readonly #settings: LinkMapperSettings & { readonly prefix: string; readonly publicPrefix: string };
+  readonly #settings: GatewayOfLinks;
   readonly #request: RoutedRequest;
   readonly #paymentId: string | undefined;
-  /** The different beginnings of paths at the bank. */
-  readonly #bankPrefixes: readonly string[];
   /** The path segment of the payment id at the bank; `undefined` until the first link to a new payment. */
   #payment: string | undefined;
   /** The path segments of authorisations, by id. */
   readonly #authorisations = new Map<string, string>();
 
-  constructor(
-    settings: LinkMapperSettings & { readonly prefix: string; readonly publicPrefix: string },
-    request: RoutedRequest,
-    paymentId: string | undefined,
-    bankPrefixes: readonly string[],
-  ) {
+  constructor(settings: GatewayOfLinks, request: RoutedRequest, paymentId: string | undefined) {
     this.#settings = settings;
     this.#request = request;
     this.#paymentId = paymentId;
-    this.#bankPrefixes = bankPrefixes;
     if (request.operation.paymentId !== undefined)
       this.#payment = request.bankIds?.payment ?? idToSegment(request.operation.paymentId);
   }
@@ -123,7 +115,7 @@ class LinksOfResponse implements BankLinkMapper {
    */
   #tailOf(path: string, search: string, relation: string, isAbsolute: boolean): string | undefined {
     if (hasDotSegment.test(path) || path.length > maxPathLength) return undefined;
-    for (const prefix of this.#bankPrefixes) {
+    for (const prefix of new Set(Object.values(this.#request.environment.prefixes))) {
       if (!path.startsWith(`${prefix}/`)) continue;
       const tail = path.slice(prefix.length);
       const operation = this.#accepted(tail, search, relation);

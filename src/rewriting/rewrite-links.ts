@@ -48,7 +48,7 @@ interface Link {
   readonly isForPayer: boolean;
 }
 
-/** What an object, or each element of an array, is: a map of links, one link, a link for the payer, or something else in or out of such. */
+/** What an object or an array contains: other members, a map of links, a link, a link for the payer, or a part of that one. */
 type Role = 'plain' | 'links' | 'link' | 'payer' | 'insidePayer';
 
 interface Container {
@@ -70,7 +70,12 @@ const arrays = containersOf(false);
 /** Character codes. */
 const [quote, comma, openBracket, closeBracket, openBrace, closeBrace] = [0x22, 0x2c, 0x5b, 0x5d, 0x7b, 0x7d];
 
-/** The links in a text known to be JSON. One pass, no recursion. @param around the text @param relationAround if that is a link */
+/**
+ * The links in a text known to be JSON. One pass, no recursion.
+ *
+ * @param around         the container that encloses the text
+ * @param relationAround the relation of that container, if it is a link
+ */
 function linksIn(text: string, around: Container, relationAround = ''): readonly Link[] {
   let container = around;
   let relation = relationAround;

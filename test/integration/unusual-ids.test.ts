@@ -142,42 +142,54 @@ describe('a payment id outside of the strict set', () => {
       assert.equal(foreign.status, 404);
       for (const reply of [unknown, usual]) assert.deepEqual(comparable(reply), comparable(foreign));
     }
-    assert.equal(bank.requests.filter(({ header }) => header('x-api-key') !== '').length, 0);
+    assert.equal(bank.requests.length, 1 + 4, 'no request of the other tenant reached the bank');
   });
 });
 
 describe('an authorisation id outside of the strict set', () => {
   test('is usable after a link, an answer or a list of the bank has named it', async (t) => {
+    const authorisations = `${transfersPath}/1/authorisations`;
     const respond = ({ method, path }: StubRequest): StubResponse => {
       const headers = [json];
-      if (path.endsWith('/1')) return { headers, body: '{}' };
-      if (!path.endsWith('/authorisations'))
-        return {
-          headers,
-          body: JSON.stringify({
-            scaStatus: 'received',
-            paymentId: '1',
-            _links: { scaStatus: `${path}/link%2f1` },
-          }),
-          status: 201,
-        };
+      if (path === `${transfersPath}/1`)
+        return { headers, body: `{"_links":{"scaStatus":"${authorisations}/link%2f1"}}` };
+      if (path !== authorisations) return { headers, body: '{"scaStatus":"received"}' };
       return method === 'POST'
         ? { status: 201, headers, body: '{"authorisationId":"start/1","scaStatus":"received"}' }
-        : { headers, body: '{"authorisationIds":["list/1","usual"]}' };
+        : { headers, body: '{"authorisationIds":["list/1","(1)","usual"]}' };
     };
     const { bank, gateway } = await start(t, respond);
-    const authorisations = `${transfersPath}/1/authorisations`;
     const errorOf = async (id: string) =>
       (await call(gateway.url, get(`${authorisations}/${id}`))).header('Penstock-Error');
-    for (const id of ['start%2F1', 'list%2F1']) assert.equal(await errorOf(id), 'PAYMENT_UNKNOWN');
+    const ids = ['link%2F1', 'start%2F1', 'list%2F1', '(1)'];
+    for (const id of ids) assert.equal(await errorOf(id), 'PAYMENT_UNKNOWN');
+    await call(gateway.url, get(`${transfersPath}/1`));
     await call(gateway.url, { ...initiation, path: authorisations, body: '{}' });
     await call(gateway.url, get(authorisations));
-    for (const id of ['start%2F1', 'list%2f1', 'usual']) assert.equal(await errorOf(id), undefined, id);
+    const before = bank.requests.length;
+    for (const id of [...ids, 'usual']) assert.equal(await errorOf(id), undefined, id);
     assert.equal(await errorOf('other%2F1'), 'PAYMENT_UNKNOWN');
     assert.deepEqual(
-      bank.requests.slice(2).map(({ path }) => path.split('/').at(-1)),
-      ['start%2F1', 'list%2F1', 'usual'],
+      bank.requests.slice(before).map(({ path }) => path.slice(authorisations.length + 1)),
+      ['link%2f1', 'start%2F1', 'list%2F1', '(1)', 'usual'],
     );
+  });
+
+  test('keeps the product of the initiation in the record of its payment', async (t) => {
+    const sections = { environments: { sandbox: { contract: { requests: 'enforce', responses: 'off' } } } };
+    const respond = ({ method, path }: StubRequest): StubResponse => {
+      if (path.endsWith('/authorisations')) return { headers: [json], body: '{"authorisationIds":["a/1"]}' };
+      return method === 'POST'
+        ? { status: 201, headers: [json], body: '{"paymentId":"1","transactionStatus":"RCVD"}' }
+        : { headers: [json], body: '{}' };
+    };
+    const bank = await startStubBank(t, respond);
+    const sandbox = { ...sections.environments.sandbox, baseUrl: bank.baseUrl };
+    const gateway = await startGateway(t, { environments: { sandbox } });
+    assert.equal((await call(gateway.url, initiation)).status, 201);
+    await call(gateway.url, get(`${transfersPath}/1/authorisations`));
+    const other = await call(gateway.url, get(`${transfersPath.replace('sepa', 'instant-sepa')}/1/status`));
+    assert.equal(other.header('Penstock-Error'), 'CONTRACT_VIOLATED', other.text);
   });
 });
 
