@@ -190,7 +190,7 @@ export function createMatcher(rules: PathRules): Matcher {
       }
       fitting = shape;
       if (shape.traits.method === method)
-        return { kind: 'operation', operation: operationOf(shape, read, prefix.length) };
+        return { kind: 'operation', operation: operationOf(shape, read, prefix) };
       allow = [...allow, shape.traits.method];
     }
     return fitting ? { kind: 'wrong-method', allow } : unknown;
@@ -270,6 +270,8 @@ interface Target {
   /** Indexes of segments that can only be ids. */
   readonly unusual: readonly number[];
   readonly search: string;
+  /** The path, if it is already spelled as the gateway spells it. */
+  readonly path?: string;
 }
 
 const nothingUnusual: readonly number[] = [];
@@ -283,7 +285,7 @@ function readTarget(target: string): Target | string {
     return 'the query is longer than 1,024 bytes, or has characters that RFC 3986 does not allow';
   }
   if (plainTarget.test(path) && !path.includes('/.'))
-    return { segments: path.slice(1).split('/'), unusual: nothingUnusual, search };
+    return { segments: path.slice(1).split('/'), unusual: nothingUnusual, search, path };
   if (!path.startsWith('/')) return 'the request target must be a path';
   if (path === '/') return { segments: [], unusual: nothingUnusual, search };
   const segments: string[] = [];
@@ -373,12 +375,12 @@ const isListed = (list: 'any' | readonly string[], value: string) => list === 'a
 
 function operationOf(
   { traits, parts }: Shape,
-  { segments, unusual, search }: Target,
-  start: number,
+  { segments, unusual, search, path: spelled }: Target,
+  prefix: readonly string[],
 ): Operation {
+  const start = prefix.length;
   const { name, method, lane, createsPayment, readsStatus, changesStatus, showsStatus } = traits;
-  const written = unusual.length === 0 ? segments : segments.map(idToSegment);
-  const resource = `/${written.slice(start).join('/')}`;
+  const path = spelled ?? `/${(unusual.length === 0 ? segments : segments.map(idToSegment)).join('/')}`;
   const operation = {
     name,
     method,
@@ -390,8 +392,8 @@ function operationOf(
     paymentService: segments[start] ?? '',
     paymentProduct: segments[start + 1] ?? '',
     unusualIds: unusual.length === 0 ? noUnusualIds : unusual.map((at) => unusualIdIn(parts[at - start])),
-    path: `/${written.slice(0, start).join('/')}${resource}`,
-    resource,
+    path,
+    resource: path.slice(lengthOf(prefix)),
     search,
   };
   const paymentId = segments[start + 2];
@@ -401,6 +403,9 @@ function operationOf(
     ? { ...operation, paymentId }
     : { ...operation, paymentId, authorisationId };
 }
+
+/** Of the segments with a slash before each. */
+const lengthOf = (prefix: readonly string[]) => prefix.reduce((sum, { length }) => sum + 1 + length, 0);
 
 const noUnusualIds: readonly UnusualId[] = [];
 const unusualIdIn = (part: string | undefined): UnusualId =>

@@ -3,7 +3,15 @@
  * writes is one that it accepts: the link is matched like a request before it is rewritten.
  */
 
-import { idToSegment, isId, type Matcher, type Method, type Operation, prefixOf } from '../pis/operations.ts';
+import {
+  idToSegment,
+  isId,
+  type Matcher,
+  type Method,
+  type Operation,
+  operations,
+  prefixOf,
+} from '../pis/operations.ts';
 import { queryProblem } from '../pis/query.ts';
 import { authorisationSegment, type BankIds, mustBeRecorded, noBankIds } from '../request/bank-ids.ts';
 import type { RoutedRequest } from '../request/messages.ts';
@@ -62,8 +70,10 @@ class LinksOfResponse implements BankLinkMapper {
   readonly #paymentId: string | undefined;
   /** The path segment of the payment id at the bank; `undefined` until the first link to a new payment. */
   #payment: string | undefined;
-  /** The path segments of authorisations, by id. */
-  readonly #authorisations = new Map<string, string>();
+  /** The path segments of authorisations, by id; `undefined` until there is one. */
+  #authorisations: Map<string, string> | undefined;
+  /** The different beginnings of paths at the bank; `undefined` until the first link. */
+  #prefixes: readonly string[] | undefined;
 
   constructor(settings: GatewayOfLinks, request: RoutedRequest, paymentId: string | undefined) {
     this.#settings = settings;
@@ -75,7 +85,11 @@ class LinksOfResponse implements BankLinkMapper {
 
   link(url: string, relation: string): string | undefined {
     const { environment } = this.#request;
-    const parts = partsOf(url);
+    if (url.length > maxLinkLength) {
+      this.#settings.onKept(environment.name, relation);
+      return undefined;
+    }
+    const parts = plainPartsOf(url, environment.origin) ?? partsOf(url);
     if (!parts || (parts.origin !== undefined && parts.origin !== environment.origin)) return undefined;
     const { origin, path, search, fragment } = parts;
     const tail = this.#tailOf(path, search, relation, origin !== undefined);
@@ -85,24 +99,24 @@ class LinksOfResponse implements BankLinkMapper {
   }
 
   payerLink(url: string): string | undefined {
+    if (hasScheme.test(url) || url.length > maxLinkLength) return undefined; // nearly all have a scheme
     const { environment, operation } = this.#request;
     const parts = partsOf(url);
-    if (!parts || parts.origin !== undefined || parts.path === '') return undefined;
+    if (!parts || parts.origin !== undefined) return undefined;
     if (url.startsWith('/')) return environment.origin + url;
     const base = environment.origin + environment.prefixes[operation.name] + operation.resource;
     return URL.parse(url, base)?.href;
   }
 
   addAuthorisation(id: string): void {
-    if (isId(id) && this.#authorisationSegment(id) === undefined)
-      this.#authorisations.set(id, idToSegment(id));
+    if (isId(id)) this.#noteAuthorisation(id, idToSegment(id));
   }
 
   bankIds(): BankIds | undefined {
     const paymentId = this.#paymentId;
     const isNew = this.#request.operation.paymentId === undefined && paymentId !== undefined;
     const payment = isNew && this.#payment !== idToSegment(paymentId) ? this.#payment : undefined;
-    const authorisations = [...this.#authorisations]
+    const authorisations = [...(this.#authorisations ?? [])]
       .filter(([id, segment]) => mustBeRecorded(id, segment))
       .map(([, segment]) => segment);
     if (payment === undefined && authorisations.length === 0) return undefined;
@@ -114,8 +128,9 @@ class LinksOfResponse implements BankLinkMapper {
    * the last place from which the rest is the path of an operation. Banks omit parts of their own path in relative links.
    */
   #tailOf(path: string, search: string, relation: string, isAbsolute: boolean): string | undefined {
-    if (hasDotSegment.test(path) || path.length > maxPathLength) return undefined;
-    for (const prefix of new Set(Object.values(this.#request.environment.prefixes))) {
+    if (hasDotSegment.test(path)) return undefined;
+    this.#prefixes ??= [...new Set(Object.values(this.#request.environment.prefixes))];
+    for (const prefix of this.#prefixes) {
       if (!path.startsWith(`${prefix}/`)) continue;
       const tail = path.slice(prefix.length);
       const operation = this.#accepted(tail, search, relation);
@@ -123,9 +138,9 @@ class LinksOfResponse implements BankLinkMapper {
         return this.#use(operation, tail);
     }
     if (isAbsolute || this.#settings.hasAnyService) return undefined;
-    const rooted = path.startsWith('/') ? path : `/${path}`;
-    for (let at = rooted.lastIndexOf('/'); at >= 0; at = at === 0 ? -1 : rooted.lastIndexOf('/', at - 1)) {
-      const tail = rooted.slice(at);
+    let tail = '';
+    for (const segment of path.split('/').slice(-maxSegments).reverse()) {
+      tail = `/${segment}${tail}`;
       const operation = this.#accepted(tail, search, relation);
       if (operation) return this.#use(operation, tail);
     }
@@ -158,9 +173,16 @@ class LinksOfResponse implements BankLinkMapper {
     return paymentId === this.#paymentId || !mustBeRecorded(authorisationId, authorisation);
   }
 
+  /** The first spelling of an id counts. */
+  #noteAuthorisation(id: string, segment: string): void {
+    if (this.#authorisationSegment(id) !== undefined) return;
+    this.#authorisations ??= new Map();
+    this.#authorisations.set(id, segment);
+  }
+
   #authorisationSegment(id: string): string | undefined {
     const { bankIds = noBankIds } = this.#request;
-    return authorisationSegment(id, bankIds) ?? this.#authorisations.get(id);
+    return authorisationSegment(id, bankIds) ?? this.#authorisations?.get(id);
   }
 
   /** Notes the ids of a link that is rewritten. @returns the tail */
@@ -168,8 +190,7 @@ class LinksOfResponse implements BankLinkMapper {
     const [, , , payment, , authorisation] = tail.split('/');
     if (paymentId !== undefined && paymentId === this.#paymentId) this.#payment ??= payment;
     if (authorisationId === undefined || authorisation === undefined) return tail;
-    if (this.#authorisationSegment(authorisationId) === undefined)
-      this.#authorisations.set(authorisationId, authorisation);
+    this.#noteAuthorisation(authorisationId, authorisation);
     return tail;
   }
 }
@@ -184,6 +205,16 @@ interface LinkParts {
   /** With its hash; empty without a fragment. */
   readonly fragment: string;
 }
+
+/** The parts of a link without anything unusual, as nearly all are: it costs a third of the analysis of any text. */
+function plainPartsOf(url: string, origin: string): LinkParts | undefined {
+  const isAbsolute = url.startsWith(origin);
+  const path = isAbsolute ? url.slice(origin.length) : url;
+  if (!plainPath.test(path)) return undefined;
+  return { origin: isAbsolute ? origin : undefined, path, search: '', fragment: '' };
+}
+
+const plainPath = /^(?:\/[\w.~=:@+,!$*-]+)+$/;
 
 /**
  * Splits a link (RFC 3986 appendix B). Programs disagree about user information, network-path references and backslashes, so such
@@ -201,6 +232,8 @@ function partsOf(url: string): LinkParts | undefined {
   return origin?.startsWith('http') ? { origin, path, search, fragment } : undefined;
 }
 
+const hasScheme = /^[a-z][a-z0-9+.-]*:/i;
+
 /** The characters of RFC 3986, appendix A. */
 const uriReference =
   /^(?:[A-Za-z0-9._~:/?[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+(?:#(?:[A-Za-z0-9._~:/?@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)?$/;
@@ -208,8 +241,11 @@ const components = /^(?:([A-Za-z][A-Za-z0-9+.-]*):)?(\/\/[^/?#]*)?([^?#]*)(\?[^#
 
 const hasDotSegment = /(?:^|\/)(?:\.|%2e){1,2}(?:[/;]|$)/i;
 
-/** The head of a request has at most 16 KiB, of which the path must leave some for the fields. */
-const maxPathLength = 8_192;
+/** The head of a request has at most 16 KiB, of which the link must leave some for the fields. */
+const maxLinkLength = 8_192;
+
+/** No path of an operation has more segments. */
+const maxSegments = Math.max(...operations.map(({ shape }) => shape.split('/').length - 1));
 
 /** Maps the links of a response that was stored when the gateway had another public URL. */
 export function createPublicUrlMapper(from: string, to: string, segment: string): LinkMapper {

@@ -370,3 +370,23 @@ describe('the public URL', () => {
     assertMapped({ [`${bank}/payments/p/1`]: `${publicUrl}/v1/payments/p/1` }, mapper);
   });
 });
+
+test('links of any number of segments and any length cost little: only the last five segments can be an operation', () => {
+  let matches = 0;
+  const counting: typeof match = (method, target) => {
+    matches++;
+    return match(method, target);
+  };
+  const mapper = createMapper({ match: counting }).mapLinksOf(read, '1');
+  assert.equal(mapper.link(`/${'a/'.repeat(4_000)}b`, 'self'), undefined);
+  assert.ok(matches <= 6, `${matches} matches`);
+  for (const url of [
+    `/${'a/'.repeat(2_000_000)}`,
+    `https://${'a'.repeat(4_000_000)}`,
+    '%41'.repeat(1_000_000),
+  ]) {
+    assert.equal(mapper.link(url, 'self'), undefined);
+    assert.equal(mapper.payerLink(url), undefined);
+  }
+  assert.ok(matches <= 6, `${matches} matches`);
+});
