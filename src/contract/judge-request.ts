@@ -172,11 +172,10 @@ function inspectBody(
 }
 
 /** A text/plain body can be any text, such as DTAZV: the files state no more. It is judged only if it seems to have the format. */
-const beginsAs = (format: BodyFormat, body: Buffer): boolean =>
-  body
-    .toString('utf8', 0, 1_024)
-    .trimStart()
-    .startsWith(format === 'json' ? '{' : '<'); // trims a byte order mark as well
+const beginsAs = (format: BodyFormat, body: Buffer): boolean => {
+  const [first = ''] = body.toString('utf8').trimStart(); // trims a byte order mark as well
+  return format === 'json' ? first === '{' || first === '[' : first === '<';
+};
 
 function definitionOf(service: string): keyof typeof requestDefinitions | undefined {
   if (service === 'payments') return 'singlePayment';

@@ -127,8 +127,9 @@ function routeToOnlyEnvironment(
   );
 }
 
-/** Whether each id can be spelled in one way only, so that the record of the payment need not be read for it. */
-const hasPlainIds = ({ paymentId, authorisationId }: Operation) =>
+/** Whether each id can be, and is, spelled in one way only, so that the record of the payment need not be read for it. */
+const hasPlainIds = ({ paymentId, authorisationId, unusualIds }: Operation) =>
+  unusualIds.length === 0 &&
   (paymentId === undefined || hasOneSpelling(paymentId)) &&
   (authorisationId === undefined || hasOneSpelling(authorisationId));
 
@@ -275,7 +276,7 @@ function recordIdsBeforeResponse(
   const { operation, bankIds: known } = request;
   const { bankIds } = response;
   if (bankIds === undefined || operation.paymentId === undefined) return response;
-  if (known && mergeBankIds(known, bankIds) === known) return response;
+  if (mergeBankIds(known, bankIds) === known) return response;
   const environment = identitiesOf(request).environmentIdOf(response.environment);
   const withIds = { environment, tenant: currentTenantId(request), bankIds };
   const recorded = affinity.recordEnvironment(operation.paymentId, withIds, retentionOf(operation));

@@ -227,9 +227,9 @@ function isInHeadRequest({ rawPacket, bytesParsed = 0 }: ParseError): boolean {
   return Array.from(parsed.matchAll(requestLines)).at(-1)?.[1] === 'HEAD';
 }
 
-/** The beginnings of request lines. The body of the request before may end on the same line. */
+/** The beginnings of request lines, and not of header fields. The body of the request before may end on the same line. */
 const requestLines =
-  /(?:^|(?<![\sA-Z-])(?=[A-Z]+ \/))(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|TRACE|CONNECT) /gm;
+  /(?:^|(?<![\sA-Z-])(?=[A-Z]+ \/))(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|TRACE|CONNECT) (?!\S*:\s)/gm;
 
 function tunnelRefused(): GatewayError {
   return new GatewayError('METHOD_NOT_ALLOWED', 'The gateway does not support CONNECT.', {

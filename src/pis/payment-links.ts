@@ -11,12 +11,12 @@ import { isNamed } from './headers.ts';
  * @returns the id, percent-decoded once; `undefined` if the link has another form
  */
 export function paymentIdInLink(url: string, paymentService: string): string | undefined {
-  const path = pathOf(url);
+  const path = url.length > maxLinkLength ? undefined : pathOf(url);
   if (path === undefined) return undefined;
   const segments = path.split('/');
   if (segments.at(-1) === '') segments.pop(); // a slash at the end
-  for (let at = segments.length - 3; at >= 0; at--) {
-    const [service, product = '', id = '', next] = segments.slice(at);
+  for (let at = segments.length - 3; at >= Math.max(0, segments.length - 5); at--) {
+    const [service, product = '', id = '', next] = segments.slice(at, at + 4);
     if (service !== paymentService || product === '' || id === '' || isSubResource(id)) continue;
     if (next !== undefined && !isSubResource(next)) continue;
     if (next !== undefined && isNamed(next, 'status') && segments.length > at + 4) continue;
@@ -24,6 +24,9 @@ export function paymentIdInLink(url: string, paymentService: string): string | u
   }
   return undefined;
 }
+
+/** An id has at most 1,024 characters, each of which may be percent-encoded. */
+const maxLinkLength = 8_192;
 
 /** The path with its percent-encodings, without query and fragment. */
 function pathOf(url: string): string | undefined {

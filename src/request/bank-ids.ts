@@ -26,21 +26,30 @@ export function resourceAtBank(operation: Operation, ids: BankIds | undefined): 
   return segments.join('/');
 }
 
-/** The recorded spelling of an authorisation id. */
+/** The recorded spelling of an authorisation id. Searches all of them: at most some hundred. */
 export const authorisationSegment = (id: string, { authorisations }: BankIds): string | undefined =>
   authorisations.find((segment) => segmentToId(segment) === id);
 
 /** Whether an id must be recorded, so that the gateway accepts it and sends it in this spelling. */
 export const mustBeRecorded = (id: string, segment: string): boolean => !isStrictId(id) || segment !== id;
 
-/** More are not recorded: a payment has a handful. The newest are kept. */
-const maxAuthorisations = 50;
+/** A payment has a handful. Links to further ones are not rewritten. */
+export const maxAuthorisations = 50;
 
-/** @returns `known` itself if nothing is added. A known spelling stays: links with it may have been passed on. */
+/** Answers at the same time may exceed the limit. */
+const maxRecorded = 2 * maxAuthorisations;
+
+/**
+ * Adds authorisations to what is recorded of a payment. The recorded spellings stay: links with them may have been passed on.
+ *
+ * @param known `undefined` if the payment is recorded, and the gateway spells all of its ids as the bank does
+ * @returns `known` itself if nothing is added
+ */
 export function mergeBankIds(known: BankIds | undefined, added: BankIds | undefined): BankIds | undefined {
-  if (!added || !known) return known ?? added;
-  const ids = new Set(known.authorisations.map(segmentToId));
+  if (!added) return known;
+  const { authorisations, ...rest } = known ?? noBankIds;
+  const ids = new Set(authorisations.map(segmentToId));
   const others = added.authorisations.filter((segment) => !ids.has(segmentToId(segment)));
   if (others.length === 0) return known;
-  return { ...known, authorisations: [...known.authorisations, ...others].slice(-maxAuthorisations) };
+  return { ...rest, authorisations: [...authorisations, ...others].slice(0, maxRecorded) };
 }

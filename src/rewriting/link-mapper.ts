@@ -13,7 +13,13 @@ import {
   prefixOf,
 } from '../pis/operations.ts';
 import { queryProblem } from '../pis/query.ts';
-import { authorisationSegment, type BankIds, mustBeRecorded, noBankIds } from '../request/bank-ids.ts';
+import {
+  authorisationSegment,
+  type BankIds,
+  maxAuthorisations,
+  mustBeRecorded,
+  noBankIds,
+} from '../request/bank-ids.ts';
 import type { RoutedRequest } from '../request/messages.ts';
 import type { Log } from '../telemetry/log.ts';
 
@@ -101,20 +107,20 @@ class LinksOfResponse implements BankLinkMapper {
   payerLink(url: string): string | undefined {
     if (hasScheme.test(url) || url.length > maxLinkLength) return undefined; // nearly all have a scheme
     const { environment, operation } = this.#request;
-    const parts = partsOf(url);
-    if (!parts || parts.origin !== undefined) return undefined;
+    if (!uriReference.test(url) || url.startsWith('//')) return undefined;
     if (url.startsWith('/')) return environment.origin + url;
     const base = environment.origin + environment.prefixes[operation.name] + operation.resource;
     return URL.parse(url, base)?.href;
   }
 
   addAuthorisation(id: string): void {
-    if (isId(id)) this.#noteAuthorisation(id, idToSegment(id));
+    if (isId(id) && this.#mayRecordMore()) this.#noteAuthorisation(id, idToSegment(id));
   }
 
   bankIds(): BankIds | undefined {
     const paymentId = this.#paymentId;
-    const isNew = this.#request.operation.paymentId === undefined && paymentId !== undefined;
+    const isNew =
+      this.#request.operation.paymentId === undefined && paymentId !== undefined && isId(paymentId);
     const payment = isNew && this.#payment !== idToSegment(paymentId) ? this.#payment : undefined;
     const authorisations = [...(this.#authorisations ?? [])]
       .filter(([id, segment]) => mustBeRecorded(id, segment))
@@ -170,12 +176,18 @@ class LinksOfResponse implements BankLinkMapper {
     if (authorisationId === undefined) return true;
     const known = this.#authorisationSegment(authorisationId);
     if (known !== undefined) return known === authorisation;
-    return paymentId === this.#paymentId || !mustBeRecorded(authorisationId, authorisation);
+    if (!mustBeRecorded(authorisationId, authorisation)) return true;
+    return paymentId === this.#paymentId && this.#mayRecordMore();
   }
 
-  /** The first spelling of an id counts. */
+  #mayRecordMore(): boolean {
+    const recorded = this.#request.bankIds?.authorisations.length ?? 0;
+    return recorded + (this.#authorisations?.size ?? 0) < maxAuthorisations;
+  }
+
+  /** The first spelling of an id counts. An id that need not be recorded is noted only while there are few. */
   #noteAuthorisation(id: string, segment: string): void {
-    if (this.#authorisationSegment(id) !== undefined) return;
+    if (this.#authorisationSegment(id) !== undefined || !this.#mayRecordMore()) return;
     this.#authorisations ??= new Map();
     this.#authorisations.set(id, segment);
   }
@@ -259,17 +271,18 @@ export function createPublicUrlMapper(from: string, to: string, segment: string)
 
 /** Logs once for each environment and relation: a bank repeats its links in every answer. */
 export function createKeptLinkLog(log: Log): LinkMapperSettings['onKept'] {
-  const logged = new Set<string>();
+  const logged = new Map<string, Set<string>>();
   return (environment, name) => {
     const relation = plainRelation.test(name) ? name : 'of another name';
-    const key = `${environment} ${relation}`;
-    if (logged.has(key) || logged.size >= maxLogged) return;
-    logged.add(key);
+    const ofEnvironment = logged.get(environment) ?? new Set();
+    logged.set(environment, ofEnvironment);
+    if (ofEnvironment.has(relation) || ofEnvironment.size >= maxLogged) return;
+    ofEnvironment.add(relation);
     const what = 'a link of the bank cannot be followed through the gateway, and stays as the bank sent it';
     log('warn', what, { environment, relation });
   };
 }
 
 const plainRelation = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
-/** A bank could invent relations. */
-const maxLogged = 200;
+/** Of each environment: a bank could invent relations. */
+const maxLogged = 50;
