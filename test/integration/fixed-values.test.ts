@@ -264,9 +264,12 @@ describe('two environments at one address of a hub', () => {
   test('keep their payments, which have the same ids, apart', async (t) => {
     const hub = await startStubBank(t, ({ method, header }) => {
       if (method === 'POST') return { ...statusResponse('RCVD', { paymentId: 'same' }), status: 201 };
-      return statusResponse(header('x-bic') === 'A' ? 'ACSC' : 'RJCT');
+      return statusResponse(header('x-bank-authority') === 'A' ? 'ACSC' : 'RJCT');
     });
-    const environmentOf = (bic: string) => ({ baseUrl: hub.baseUrl, headers: { 'X-BIC': bic } });
+    const environmentOf = (bank: string) => ({
+      baseUrl: hub.baseUrl,
+      headers: { 'X-Bank-Authority': bank }, // its name contains "auth": it selects the bank all the same
+    });
     const sections = (a: string, b: string) => ({
       environments: { active: 'a', a: environmentOf(a), b: environmentOf(b) },
     });
@@ -279,7 +282,7 @@ describe('two environments at one address of a hub', () => {
     assert.equal(jsonOf(await inEnvironment('a', read)).transactionStatus, 'ACSC');
     assert.equal(jsonOf(await inEnvironment('b', read)).transactionStatus, 'RJCT');
     assert.deepEqual(
-      hub.requests.map(({ header }) => header('x-bic')),
+      hub.requests.map(({ header }) => header('x-bank-authority')),
       ['A', 'B', 'A', 'B'],
     );
 
@@ -287,5 +290,27 @@ describe('two environments at one address of a hub', () => {
     const swapped = await inEnvironment('a', { ...read, path: `${transfersPath}/same/authorisations` });
     assert.equal(swapped.header('Penstock-Error'), 'STATE_UNAVAILABLE', swapped.text);
     assert.equal(hub.requests.length, 4, 'the payment of one bank never reaches the other');
+  });
+});
+
+describe('an only environment at one address of a hub', () => {
+  test('continues its payments if its texts change, and the log warns once that they may select another bank', async (t) => {
+    const hub = await startStubBank(t, () => ({
+      ...statusResponse('RCVD', { paymentId: '1' }),
+      status: 201,
+    }));
+    const sections = (bic: string) => ({
+      environments: { hub: { baseUrl: hub.baseUrl, headers: { 'X-BIC': bic } } },
+    });
+    const gateway = await startGateway(t, sections('A'));
+    assert.equal((await call(gateway.url, initiation)).status, 201);
+    await gateway.reload(sections('B'));
+    await gateway.reload({ ...sections('B'), log: { level: 'debug' } });
+    const read = await call(gateway.url, { method: 'GET', path: `${transfersPath}/1/status` });
+    assert.equal(read.header('Penstock-Error'), undefined, read.text);
+    assert.equal(hub.requests.at(-1)?.header('x-bic'), 'B');
+    const warnings = gateway.logLines.filter((line) => line.includes('payments created before continue'));
+    assert.equal(warnings.length, 1);
+    assert.match(warnings[0] ?? '', /environments\.hub: segment, headers or query has changed/);
   });
 });
