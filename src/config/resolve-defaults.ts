@@ -110,12 +110,16 @@ function resolveEnvironment(
   const shaping = overrideShaping(global.shaping, section.shaping ?? {});
   const deadlines = overrideDeadlines(global.deadlines, section.deadlines ?? {});
   const segment = section.segment ?? global.standard.segment;
-  const { pathVersion } = section;
-  const versionOf = (operation: OperationName) =>
-    typeof pathVersion === 'string' ? pathVersion : (pathVersion[operation] ?? pathVersion.default);
-  const prefixes = prefixesOf((operation) => joinPath(basePath, segment, versionOf(operation)));
+  const prefixes = prefixesOf((operation) => joinPath(basePath, segment, versionOf(section, operation)));
   return { ...section, name, origin, basePath, segment, prefixes, shaping, deadlines };
 }
+
+/** The version in the path of an operation. */
+export const versionOf = (
+  { pathVersion }: Pick<EnvironmentSection, 'pathVersion'>,
+  operation: OperationName,
+): string =>
+  typeof pathVersion === 'string' ? pathVersion : (pathVersion[operation] ?? pathVersion.default);
 
 /** @param basePath empty, or with a slash at the beginning */
 export const joinPath = (basePath: string, ...parts: readonly string[]): string =>

@@ -110,7 +110,23 @@ pathVersion: 1.1
     '7 answers.cancellation: expected one of 200, 202, 204',
     '8 links.as: expected one of objects, strings',
     '8 links.queries.getPayments: unknown key; allowed: initiatePayment, getPayment, getPeriodicPayment, getPaymentStatus, cancelPayment, startAuthorisation, listAuthorisations, getAuthorisation (did you mean getPayment?)',
-    '9 pathVersion: expected a text, or a mapping with default and names of operations',
+    '9 pathVersion: expected a text in quotes, or a mapping with default and names of operations: { default: v1.1, startAuthorisation: v1 }',
+  ]);
+  assert.equal(exitCode, 78);
+});
+
+test('penstock bank --like names each missing key, and each wrong key of a mapping by operation', async (t) => {
+  const file = writeConfigFile(
+    t,
+    `pathVersion: { default: 1.3, startAuthorization: v1 }
+requires: { headers: [{ status: 401 }] }
+`,
+  );
+  const { exitCode, stderr } = await runCommand(['bank', '--like', file]);
+  assert.deepEqual(stderr.trim().replaceAll(`${file}:`, '').split('\n'), [
+    '1 pathVersion.default: expected a text in quotes',
+    '1 pathVersion.startAuthorization: unknown key; allowed: default, initiatePayment, getPayment, getPeriodicPayment, getPaymentStatus, cancelPayment, startAuthorisation, listAuthorisations, getAuthorisation (did you mean startAuthorisation?)',
+    '2 requires.headers[0].name: required; expected a text',
   ]);
   assert.equal(exitCode, 78);
 });

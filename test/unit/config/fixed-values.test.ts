@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { stringify } from 'yaml';
 import { configChanges, describeChange } from '../../../src/config/config-changes.ts';
-import { readFixedValues } from '../../../src/config/fixed-values.ts';
+import { readFixedValues, saysSecret } from '../../../src/config/fixed-values.ts';
 import { loadConfigAndFiles } from '../../../src/config/load.ts';
 import { redactConfig } from '../../../src/config/redact.ts';
 import type { EnvironmentSettings } from '../../../src/config/schema.ts';
@@ -89,6 +89,22 @@ describe('the path at the bank', () => {
       assert.match(messagesOf(settings).join(), /in quotes/);
   });
 
+  test('is not null, and the error says what to write', () => {
+    assert.deepEqual(messagesOf({ segment: null }), [
+      'segment: expected path segments of letters, digits, ".", "_", "~" and "-", without a slash at either end, or "" for none',
+    ]);
+  });
+
+  test('has errors at the versions of the operations that are wrong, not at the whole mapping', () => {
+    const [second = '', first = '', ...others] = messagesOf({ pathVersion: { defalt: 'v2', getPayment: 2 } });
+    assert.match(
+      first,
+      /^pathVersion\.getPayment: expected path segments .* it is a number: write it in quotes$/,
+    );
+    assert.match(second, /^pathVersion\.defalt: unknown key defalt; .*\(did you mean default\?\)$/);
+    assert.deepEqual(others, []);
+  });
+
   test('does not accept unknown operations', () => {
     assert.match(
       messagesOf({ pathVersion: { startAuthorization: 'v1' } }).join(),
@@ -124,6 +140,9 @@ describe('the query parameters that TPPs may send', () => {
         messagesOf({ queryParameters: wrong }).join(),
         /^queryParameters(: expected any, none, or a list of names|\[0\]: expected the name of a parameter)/,
       );
+    assert.deepEqual(messagesOf({ queryParameters: ['bic', 'bic'] }), [
+      'queryParameters: expected each name once',
+    ]);
   });
 });
 
@@ -226,9 +245,12 @@ describe('the fields and parameters of every request', () => {
     for (const value of [12, true, null, ['a'], {}, { fil: 'a' }, { file: 'a', env: 'b' }, { file: 1 }])
       assert.match(
         messagesOf({ headers: { 'x-bic': value } })[0] ?? '',
-        /^headers\.x-bic.*(expected (a text|a string)|unknown key)/,
+        /^headers\.x-bic(: expected a text, \{ file: PATH \} or \{ env: NAME \}|\.fil: unknown key)/,
         JSON.stringify(value),
       );
+    assert.deepEqual(messagesOf({ headers: { 'x-bic': { fil: '/x' } } }), [
+      'headers.x-bic.fil: unknown key fil; allowed: file, env (did you mean file?)',
+    ]);
     assert.match(
       messagesOf({ query: { bic: 12 } }).join(),
       /without quotes, this is a number: write it in quotes$/,
@@ -317,6 +339,36 @@ describe('the files and variables of fixed values', () => {
       'headers.i.env: the environment variable LINES contains a line break; write the value as one line',
     ]);
     assert.deepEqual(messagesOf({ headers }), [], 'commands that do not use the values do not read them');
+  });
+});
+
+describe('the names that say that a value is a secret', () => {
+  test('have a word for it, between hyphens, underscores or capitals', () => {
+    for (const name of [
+      'web-api-key',
+      'x_apikey',
+      'webApiKey',
+      'X-IBM-Client-Secret',
+      'access_token',
+      'Authorization',
+      'PSD2-AUTHORIZATION',
+      'X-Auth',
+      'password',
+      'PIN',
+      'X-Credentials',
+      'Ocp-Apim-Subscription-Key',
+      'key2',
+    ])
+      assert.ok(saysSecret(name), name);
+    for (const name of [
+      'monkey-BIC',
+      'TPP-Authorisation-Id',
+      'X-Bank-Authority',
+      'Keyboard',
+      'X-Spin',
+      'author',
+    ])
+      assert.ok(!saysSecret(name), name);
   });
 });
 
