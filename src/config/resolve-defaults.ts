@@ -1,6 +1,6 @@
 /** Completes the parsed settings: defaults that depend on other settings, overrides per environment, parsed URLs. */
 
-import { type Lane, type OperationName, operations } from '../pis/operations.ts';
+import { joinPath, type Lane, type OperationName, operations } from '../pis/operations.ts';
 import type { EnvironmentVariables } from './environment-variables.ts';
 import { fixedValueVariables } from './fixed-values.ts';
 import type {
@@ -120,10 +120,6 @@ export const versionOf = (
   operation: OperationName,
 ): string =>
   typeof pathVersion === 'string' ? pathVersion : (pathVersion[operation] ?? pathVersion.default);
-
-/** @param basePath empty, or with a slash at the beginning */
-export const joinPath = (basePath: string, ...parts: readonly string[]): string =>
-  [basePath, ...parts.filter((part) => part !== '')].join('/');
 
 /** The paths at the bank before `/{payment-service}`, of all operations. */
 export function prefixesOf(

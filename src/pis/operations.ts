@@ -409,3 +409,7 @@ const lengthOf = (prefix: readonly string[]) => prefix.reduce((sum, { length }) 
 const noUnusualIds: readonly UnusualId[] = [];
 const unusualIdIn = (part: string | undefined): UnusualId =>
   part === authorisationIdPart ? 'authorisation' : 'payment';
+
+/** The path before `/{payment-service}`, without empty segments. @param basePath empty, or with a slash at the beginning */
+export const joinPath = (basePath: string, ...parts: readonly string[]): string =>
+  [basePath, ...parts.filter((part) => part !== '')].join('/');

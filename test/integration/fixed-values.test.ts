@@ -1,7 +1,7 @@
 /** Portal keys and parameters that the gateway adds to every request to an environment, and to no other. */
 
 import assert from 'node:assert/strict';
-import { hash } from 'node:crypto';
+import { hash, verify, X509Certificate } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
@@ -161,23 +161,38 @@ describe('the key of an environment', () => {
     assert.deepEqual(keysAt(sandbox.bank), [first, first, next, next]);
   });
 
-  test('is covered by the signature of the gateway', async (t) => {
+  test('is covered by the signature of the gateway if signing.headers names it, in place of the field of the TPP', async (t) => {
     const authority = createAuthority(scopeOfAllTests());
-    const { certFile, keyFile } = authority.issue('qseal', { key: 'rsa' });
+    const { cert, certFile, keyFile } = authority.issue('qseal', { key: 'rsa' });
     const { bank } = await startPortal(t);
     const gateway = await startGateway(t, {
       environments: {
         sandbox: {
           baseUrl: bank.baseUrl,
-          signing: { certFile, keyFile },
-          headers: { Date: 'Thu, 26 Nov 2026 00:00:00 GMT' },
+          signing: { certFile, keyFile, headers: ['(request-target)', 'web-api-key', 'digest'] },
+          headers: { 'Web-API-Key': 'of-the-portal', 'X-BIC': 'A' },
+          query: { bic: 'A' },
         },
       },
     });
-    await call(gateway.url, initiation);
-    const [request] = bank.requests;
-    assert.match(request?.header('signature') ?? '', /headers="[^"]*\bdate\b/);
-    assert.equal(request?.header('date'), 'Thu, 26 Nov 2026 00:00:00 GMT');
+    await call(gateway.url, {
+      ...initiation,
+      headers: [...initiation.headers, ['web-api-key', 'of-the-tpp']],
+    });
+    const { path, header } = bank.requests[0] ?? assert.fail('no request arrived');
+    const [, names, signature = ''] =
+      /headers="([^"]+)",signature="([^"]+)"$/.exec(header('signature')) ?? assert.fail(header('signature'));
+    assert.equal(names, '(request-target) web-api-key digest', 'a field that is not named is not covered');
+    const signed = `(request-target): post ${path}\nweb-api-key: of-the-portal\ndigest: ${header('digest')}`;
+    assert.match(path, /\?bic=A$/);
+    assert.ok(
+      verify(
+        'sha256',
+        Buffer.from(signed),
+        new X509Certificate(cert).publicKey,
+        Buffer.from(signature, 'base64'),
+      ),
+    );
   });
 
   test('may have the field that identifies the clients of the gateway', async (t) => {
