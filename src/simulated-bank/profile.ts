@@ -3,7 +3,7 @@
  * one; a bank without a file has the default of every setting.
  *
  * Templates: `{origin}` is the bank's origin, `{path}` the path of the operation before `/{payment-service}`, `{version}` its
- * version alone, `{payment}` the link of the payment, `{authorisation}` the id of the authorisation, `{hash}` six characters
+ * version alone, `{payment}` the link of the payment (in `ids.authorisation`, its id), `{authorisation}` the id of the authorisation, `{hash}` six characters
  * that depend on the id, `{random}` twelve random ones.
  */
 import { z } from 'zod';

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -80,10 +81,20 @@ for (const [name, options, message] of [
   });
 }
 
-test('penstock bank --like takes the path of the profile', { timeout: 20_000 }, async (t) => {
+test('penstock bank --like takes the path of the profile, and prints the baseUrl for the gateway', {
+  timeout: 20_000,
+}, async (t) => {
   const bank = run(t, '--port', '0', '--like', 'examples/banks/redsys.yaml');
-  const [chunk] = await once(bank.stdout.setEncoding('utf8'), 'data');
-  assert.match(chunk, /bank listens at http:\/\/127\.0\.0\.1:\d+\/api-entrada-xs2a\/services\/BBVA\/v1\.1;/);
+  const lines: string[] = [];
+  for await (const line of createInterface(bank.stdout)) if (lines.push(line) === 2) break;
+  const [address = '', baseUrl = ''] = lines;
+  const [, origin] =
+    /bank listens at (http:\/\/127\.0\.0\.1:\d+)\/api-entrada-xs2a\/services\/BBVA\/v1\.1;/.exec(address) ??
+    [];
+  assert.equal(
+    baseUrl,
+    `In the configuration of the gateway, the environment has baseUrl: ${origin}/api-entrada-xs2a/services`,
+  );
 });
 
 test('penstock bank --like lists all mistakes of the profile with their lines, and ends', async (t) => {
