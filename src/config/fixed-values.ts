@@ -205,4 +205,4 @@ export const isSecretText = ([section, , kind, name, ...rest]: SettingPath): boo
 export const saysSecret = (name: string): boolean => wordsOf(name).some((word) => secretWord.test(word));
 
 const secretWord =
-  /^(?:(?:access|api|app|auth|client|private|subscription)?(?:key|secret|token)s?|(?:o?auth|authentication|authorization|credentials?|passwd|passwords?|pin))\d*$/;
+  /^(?:(?:access|api|app|auth|client|private|subscription)?keys?|[a-z]*(?:secret|token|password)s?|o?auth|authentication|authorization|credentials?|passwd|pin)\d*$/;

@@ -341,6 +341,9 @@ describe('the names that say that a value is a secret', () => {
       'X-Credentials',
       'Ocp-Apim-Subscription-Key',
       'key2',
+      'X-SessionToken',
+      'bearertoken',
+      'apiKEY',
     ])
       assert.ok(saysSecret(name), name);
     for (const name of [
