@@ -1,7 +1,7 @@
 /** Reads the file of a simulated bank's profile, and names the line of each mistake. */
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import { formatPath } from '../config/config-errors.ts';
+import { formatPath, issuesInMapping, pathOf } from '../config/config-errors.ts';
 import { closestName } from '../config/did-you-mean.ts';
 import type { SettingPath } from '../config/object-path.ts';
 import { readYaml } from '../config/yaml-text.ts';
@@ -40,7 +40,7 @@ interface Mistake {
 }
 
 function mistakesOf(issue: z.core.$ZodIssue): readonly Mistake[] {
-  const path = issue.path.map((key) => (typeof key === 'symbol' ? String(key) : key));
+  const path = pathOf(issue);
   switch (issue.code) {
     case 'unrecognized_keys': {
       const known = namesAt(path);
@@ -52,17 +52,27 @@ function mistakesOf(issue: z.core.$ZodIssue): readonly Mistake[] {
     }
     case 'invalid_value':
       return [{ path, message: `expected one of ${issue.values.map(String).join(', ')}` }];
-    case 'invalid_type':
-      return [{ path, message: `expected ${typeNames[issue.expected] ?? issue.expected}` }];
-    case 'invalid_union':
-      return [{ path, message: 'expected a text, or a mapping with default and names of operations' }];
+    case 'invalid_type': {
+      const required = issue.input === undefined ? 'required; ' : '';
+      const quotes = typeof issue.input === 'number' ? ' in quotes' : '';
+      return [
+        { path, message: `${required}expected ${typeNames[issue.expected] ?? issue.expected}${quotes}` },
+      ];
+    }
+    case 'invalid_union': {
+      const inner = issuesInMapping(issue);
+      if (inner.length > 0) return inner.flatMap(mistakesOf);
+      const message =
+        'expected a text in quotes, or a mapping with default and names of operations: { default: v1.1, startAuthorisation: v1 }';
+      return [{ path, message }];
+    }
     default:
       return [{ path, message: issue.message }];
   }
 }
 
 const typeNames: Readonly<Record<string, string>> = {
-  string: 'a text; write numbers in quotes',
+  string: 'a text',
   int: 'an integer',
   number: 'an integer',
   array: 'a list',
@@ -78,6 +88,8 @@ function namesAt(path: SettingPath): readonly string[] {
     [typeof key === 'number' ? node?.items : node?.properties?.[key]].find(isNode);
   const schema: Node = z.toJSONSchema(profileSchema, { io: 'input' });
   const node = path.reduce<Node | undefined>(below, schema);
-  const names = isNode(node?.propertyNames) ? node.propertyNames.enum : undefined; // of a mapping by operation
-  return names?.map(String) ?? Object.keys(node?.properties ?? {});
+  return [node, ...(node?.anyOf ?? [])].filter(isNode).flatMap((form) => {
+    const names = isNode(form.propertyNames) ? form.propertyNames.enum : undefined; // of a mapping by operation
+    return names?.map(String) ?? Object.keys(form.properties ?? {});
+  });
 }

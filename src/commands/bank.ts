@@ -58,6 +58,7 @@ export async function runBank({
 
   const { origin } = new URL(baseUrl);
   console.log(`${name} listens at ${origin}${bank.path}; control calls: curl ${origin}/_bank/`);
+  console.log(`In the configuration of the gateway, the environment has baseUrl: ${baseUrl}`);
   console.log(`Inject a fault: curl -X PUT ${origin}/_bank/faults -d '{"name":"reset","times":1}'`);
 }
 

@@ -3,7 +3,7 @@
 import type { z } from 'zod';
 import { closestName, nameOfSameWords } from './did-you-mean.ts';
 import { variableOf } from './environment-variables.ts';
-import type { SettingPath } from './object-path.ts';
+import { isMapping, type SettingPath } from './object-path.ts';
 import { anyName, namesAt, schemaAt, settings } from './settings.ts';
 
 export interface ConfigError {
@@ -25,9 +25,11 @@ export const formatPath = (path: SettingPath): string =>
     .join('')
     .replace(/^\./, '');
 
-/** The errors in one issue of the schema: one for each unknown key, otherwise one. */
+/** The errors in one issue of the schema: one for each unknown key or mistake in a mapping, otherwise one. */
 export function configErrorsOf(issue: z.core.$ZodIssue): readonly ConfigError[] {
-  const path = issue.path.map((key) => (typeof key === 'symbol' ? String(key) : key));
+  const inner = issuesInMapping(issue);
+  if (inner.length > 0) return inner.flatMap(configErrorsOf);
+  const path = pathOf(issue);
   if (issue.code !== 'unrecognized_keys')
     return [{ path, message: messageOf(issue) + variableHint(issue, path) }];
   const advice = issue.message && `; ${issue.message}`;
@@ -36,6 +38,36 @@ export function configErrorsOf(issue: z.core.$ZodIssue): readonly ConfigError[] 
     message: unknownKeyMessage(name, path) + advice,
   }));
 }
+
+export const pathOf = ({ path }: z.core.$ZodIssue): SettingPath =>
+  path.map((key) => (typeof key === 'symbol' ? String(key) : key));
+
+/**
+ * What is wrong inside of a mapping that may also have another form, such as a text: without this, the issue would only list the forms.
+ * Of several forms of a mapping, only the keys that none of them has; nothing for all other issues.
+ */
+export function issuesInMapping(issue: z.core.$ZodIssue): readonly z.core.$ZodIssue[] {
+  if (issue.code !== 'invalid_union' || !isMapping(issue.input)) return [];
+  const forms = issue.errors.filter((issues) => !issues.some(isOtherForm));
+  const [first = [], ...others] = forms;
+  const isUnknown = (key: string) =>
+    others.every((issues) =>
+      issues.some((one) => one.code === 'unrecognized_keys' && one.keys.includes(key)),
+    );
+  const inner =
+    others.length === 0
+      ? first
+      : first.flatMap((one) =>
+          one.code === 'unrecognized_keys' ? [{ ...one, keys: one.keys.filter(isUnknown) }] : [],
+        );
+  return inner
+    .filter((one) => one.code !== 'unrecognized_keys' || one.keys.length > 0)
+    .map((one) => ({ ...one, path: [...issue.path, ...one.path] }));
+}
+
+/** Of the whole value: a text was expected, or one of some words. */
+const isOtherForm = ({ code, path }: z.core.$ZodIssue) =>
+  path.length === 0 && (code === 'invalid_type' || code === 'invalid_value');
 
 /** The message for an issue of a setting whose schema has no message of its own. */
 export function schemaErrorMessage(issue: z.core.$ZodRawIssue): string | undefined {

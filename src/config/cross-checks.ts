@@ -283,11 +283,16 @@ function environmentsWithOneAddress({ environments: { all } }: Config): readonly
     const [name = '', other = ''] = [all[index]?.name, all[first]?.name];
     return {
       path: ['environments', name, 'baseUrl'],
-      related: [['environments', other, 'baseUrl']],
+      related: [
+        ['standard', 'segment'],
+        ...[name, other].flatMap((one) => distinctions.map((setting) => ['environments', one, setting])),
+      ],
       message: `same URL as environments.${other}.baseUrl, and the same segment, pathVersion, query and headers: the bank cannot distinguish the two; change one of them`,
     };
   });
 }
+
+const distinctions = ['baseUrl', 'segment', 'pathVersion', 'query', 'headers'] as const;
 
 /** All that the bank, or a hub of several banks, can distinguish environments by. */
 function addressOf({ origin, prefixes, query, headers }: EnvironmentSettings): string {

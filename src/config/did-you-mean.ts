@@ -34,7 +34,7 @@ const includesAll = (words: readonly string[], wanted: readonly string[]) =>
   wanted.every((word) => words.includes(word));
 
 /** The words of a name in camel case, or separated by other characters; in lower case. */
-const wordsOf = (name: string): readonly string[] =>
+export const wordsOf = (name: string): readonly string[] =>
   name
     .slice(0, 100)
     .replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2')

@@ -8,6 +8,7 @@ import { z } from 'zod';
 import type { ReadFile } from '../certificates/file-watcher.ts';
 import { type HeaderFields, isHopByHop, isKeptFromBank } from '../pis/headers.ts';
 import type { QueryParameter } from '../pis/query.ts';
+import { wordsOf } from './did-you-mean.ts';
 import type { SettingPath } from './object-path.ts';
 import { file } from './values.ts';
 
@@ -71,7 +72,7 @@ function refuseEntries(
   }
 }
 
-/** Of the entry, not of its `file` or `env`: without these, it would be invalid for a second reason. */
+/** The error names the entry, not its `file` or `env`: the validation removes what has an error, and an entry without them has another one. */
 function entryProblem(kind: Kind, value: FixedValue): string | undefined {
   if (typeof value === 'string') {
     const problem = textProblem(kind, value);
@@ -200,5 +201,8 @@ export const isSecretText = ([section, , kind, name, ...rest]: SettingPath): boo
   rest.length === 0 &&
   saysSecret(String(name));
 
-/** Whether the name of a field or parameter says that its value is a secret. */
-export const saysSecret = (name: string): boolean => /key|token|secret|auth/i.test(name);
+/** Whether the name of a field or parameter says that its value is a secret. Words, so that `Bank-Authority` and `monkey` do not. */
+export const saysSecret = (name: string): boolean => wordsOf(name).some((word) => secretWord.test(word));
+
+const secretWord =
+  /^(?:(?:access|api|app|auth|client|private|subscription)?keys?|[a-z]*(?:secret|token|password)s?|o?auth|authentication|authorization|credentials?|passwd|pin)\d*$/;

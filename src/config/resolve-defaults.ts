@@ -1,6 +1,6 @@
 /** Completes the parsed settings: defaults that depend on other settings, overrides per environment, parsed URLs. */
 
-import { type Lane, type OperationName, operations } from '../pis/operations.ts';
+import { joinPath, type Lane, type OperationName, operations } from '../pis/operations.ts';
 import type { EnvironmentVariables } from './environment-variables.ts';
 import { fixedValueVariables } from './fixed-values.ts';
 import type {
@@ -110,16 +110,16 @@ function resolveEnvironment(
   const shaping = overrideShaping(global.shaping, section.shaping ?? {});
   const deadlines = overrideDeadlines(global.deadlines, section.deadlines ?? {});
   const segment = section.segment ?? global.standard.segment;
-  const { pathVersion } = section;
-  const versionOf = (operation: OperationName) =>
-    typeof pathVersion === 'string' ? pathVersion : (pathVersion[operation] ?? pathVersion.default);
-  const prefixes = prefixesOf((operation) => joinPath(basePath, segment, versionOf(operation)));
+  const prefixes = prefixesOf((operation) => joinPath(basePath, segment, versionOf(section, operation)));
   return { ...section, name, origin, basePath, segment, prefixes, shaping, deadlines };
 }
 
-/** @param basePath empty, or with a slash at the beginning */
-export const joinPath = (basePath: string, ...parts: readonly string[]): string =>
-  [basePath, ...parts.filter((part) => part !== '')].join('/');
+/** The version in the path of an operation. */
+export const versionOf = (
+  { pathVersion }: Pick<EnvironmentSection, 'pathVersion'>,
+  operation: OperationName,
+): string =>
+  typeof pathVersion === 'string' ? pathVersion : (pathVersion[operation] ?? pathVersion.default);
 
 /** The paths at the bank before `/{payment-service}`, of all operations. */
 export function prefixesOf(

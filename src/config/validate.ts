@@ -1,6 +1,6 @@
 /** Turns raw settings into a configuration, or finds all errors in them. */
 
-import { type ConfigError, configErrorsOf, schemaErrorMessage } from './config-errors.ts';
+import { type ConfigError, configErrorsOf, pathOf, schemaErrorMessage } from './config-errors.ts';
 import { type CrossCheck, type CrossCheckContext, settingCrossChecks } from './cross-checks.ts';
 import { fileCrossChecks } from './cross-checks-files.ts';
 import { limitCrossChecks } from './cross-checks-limits.ts';
@@ -132,7 +132,10 @@ function parseValidPart(
   const newErrors = errors.filter(
     ({ path }) => !found.removedPaths.some((removed) => isWithin(path, removed)),
   );
-  const toRemove = errors.map(({ path }) => removablePath(tree, path));
+  const invalidPaths = parsed.error.issues.flatMap((issue) =>
+    issue.code === 'invalid_union' ? [pathOf(issue)] : configErrorsOf(issue).map(({ path }) => path),
+  ); // of a union, the whole value: without a key, it may be invalid for another reason
+  const toRemove = invalidPaths.map((path) => removablePath(tree, path));
   return parseValidPart(
     toRemove.reduce(withoutValue, tree),
     { errors: [...found.errors, ...newErrors], removedPaths: [...found.removedPaths, ...toRemove] },

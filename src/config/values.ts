@@ -23,7 +23,7 @@ export const environmentNameExpected =
   'expected an environment name: at most 64 characters a-z and 0-9, separated by single hyphens';
 
 /** The message for a value that is not a string. YAML parses names of digits as numbers, without their leading zeros. */
-const unlessNumber = (expected: string) => (issue: { readonly input?: unknown }) =>
+export const unlessNumber = (expected: string) => (issue: { readonly input?: unknown }) =>
   typeof issue.input === 'number'
     ? `${expected}; without quotes, it is a number: write it in quotes`
     : expected;

@@ -10,7 +10,7 @@ import { type ConfigError, formatPath } from './config-errors.ts';
 import { saysSecret } from './fixed-values.ts';
 import type { SettingPath } from './object-path.ts';
 import { placeholderWarnings } from './placeholders.ts';
-import { configuredListeners, hasNamedOperators, joinPath } from './resolve-defaults.ts';
+import { configuredListeners, hasNamedOperators, versionOf } from './resolve-defaults.ts';
 import type { Config } from './schema.ts';
 import { isLoopback } from './values.ts';
 
@@ -110,15 +110,19 @@ function signInOnLoopback({ admin }: Config): readonly ConfigWarning[] {
   return [{ path: ['admin', 'publicUrl'], related: [['admin', 'host']], message }];
 }
 
-function repeatedSegment({ environments }: Config): readonly ConfigWarning[] {
-  return environments.all.flatMap(({ name, origin, basePath, segment, prefixes }) => {
-    const prefix = prefixes.initiatePayment;
-    const version = prefix.slice(joinPath(basePath, segment).length).replace(/^\//, '');
-    const index = segment === '' ? endOf(basePath, version) : `${basePath}/`.indexOf(`/${segment}/`);
+function repeatedSegment({ environments, standard }: Config): readonly ConfigWarning[] {
+  return environments.all.flatMap((environment) => {
+    const { name, origin, basePath, segment, prefixes } = environment;
+    const index =
+      segment === ''
+        ? endOf(basePath, versionOf(environment, 'initiatePayment'))
+        : `${basePath}/`.indexOf(`/${segment}/`);
     if (index < 0) return [];
+    const ofEnvironment = segment === '' ? 'version of this environment' : 'segment of this environment';
+    const what = segment !== '' && segment === standard.segment ? 'standard segment' : ofEnvironment;
     const message =
-      `the path contains the ${segment === '' ? 'version' : 'standard segment'}, which the gateway appends: requests go to ${origin}${prefix}/payments/...; ` +
-      `remove ${basePath.slice(index)} from baseUrl, or correct the segment and pathVersion of this environment`;
+      `the path contains the ${what}, which the gateway appends: requests go to ${origin}${prefixes.initiatePayment}/payments/...; ` +
+      `remove ${basePath.slice(index)} from baseUrl, or correct environments.${name}.segment and pathVersion`;
     const related = [
       ['standard', 'segment'],
       ['environments', name, 'segment'],

@@ -4,8 +4,8 @@ import { UnusableConfigError } from '../config/config-errors.ts';
 import { asGatewayError, GatewayError } from '../request/errors.ts';
 import type { Identities } from '../request/identities.ts';
 import type { Log } from '../telemetry/log.ts';
-import { applyEnvironmentSettings, movedBankWarnings } from './environment-rules.ts';
-import { anonymousTenant, type IdentitiesRecord } from './identities-record.ts';
+import { applyEnvironmentSettings, continuedBankWarnings, movedBankWarnings } from './environment-rules.ts';
+import { anonymousTenant, type EnvironmentRecord, type IdentitiesRecord } from './identities-record.ts';
 import type { IdentitiesStore } from './identities-store.ts';
 import type { IdentitySettings } from './identity-settings.ts';
 import { resolveIdentities } from './resolve-identities.ts';
@@ -70,9 +70,16 @@ export function createConfiguredIdentities(
 
   async function record(): Promise<Identities> {
     try {
-      const updated = await store.update(withSettings);
+      let before: readonly EnvironmentRecord[] = [];
+      const updated = await store.update((record) => {
+        before = record.environments;
+        return withSettings(record);
+      });
       if (!resolved)
-        for (const warning of movedBankWarnings(updated.environments, settings.environments))
+        for (const warning of [
+          ...continuedBankWarnings(before, settings.environments),
+          ...movedBankWarnings(updated.environments, settings.environments),
+        ])
           log('warn', warning);
       contradiction = undefined;
       failure = undefined;

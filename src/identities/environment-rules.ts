@@ -45,13 +45,17 @@ function sameEnvironments(
   { name, bank, isShared, movedFrom }: EnvironmentIdentitySettings,
 ): readonly EnvironmentRecord[] {
   const own = recorded.filter((one) => one.name === name);
-  const same = own.filter(({ banks }) =>
-    banks.some((one) => one === bank || movedFrom.includes(addressOfBank(one))),
-  );
+  const same = own.filter((one) => isKnownAs(one, { bank, movedFrom }));
   if (same.length > 0 || isShared) return same;
   const atAddress = own.findLast(({ banks }) => banks.map(addressOfBank).includes(addressOfBank(bank)));
   return atAddress === undefined ? [] : [atAddress];
 }
+
+/** Whether the configuration says that it is the recorded bank. */
+const isKnownAs = (
+  { banks }: EnvironmentRecord,
+  { bank, movedFrom }: Pick<EnvironmentIdentitySettings, 'bank' | 'movedFrom'>,
+) => banks.some((one) => one === bank || movedFrom.includes(addressOfBank(one)));
 
 /** The name itself, so that the records of earlier releases are found; no configured name contains `@`. */
 function freeId(recorded: readonly EnvironmentRecord[], name: string, count = 1): string {
@@ -74,3 +78,15 @@ export const movedBankWarnings = (
       `environments.${name}.${changed} has changed: requests for payments created at ${list} are refused; if it is the same bank, set environments.${name}.movedFrom: [${list}]`,
     ];
   });
+
+/** For each environment that continues a recorded one only because no other environment has its address. @param before the record without these settings */
+export const continuedBankWarnings = (
+  before: readonly EnvironmentRecord[],
+  settings: readonly EnvironmentIdentitySettings[],
+): readonly string[] =>
+  settings
+    .filter((one) => sameEnvironments(before, one).some((recorded) => !isKnownAs(recorded, one)))
+    .map(
+      ({ name }) =>
+        `environments.${name}: segment, headers or query has changed, and no other environment has this baseUrl, so payments created before continue with the new values; if these select another bank, restore the old ones, and write the new ones into an environment with another name`,
+    );

@@ -1,7 +1,6 @@
 /** The part of a configuration that decides the identities of tenants and environments. */
 
 import { hash } from 'node:crypto';
-import { saysSecret } from '../config/fixed-values.ts';
 import type { Config, EnvironmentSettings } from '../config/schema.ts';
 import { anonymousTenant } from './identities-record.ts';
 
@@ -58,13 +57,13 @@ export function identitySettingsOf({ clients, tenants, environments }: Config): 
 export const addressOfBank = (bank: string): string => bank.split('#', 1)[0] ?? bank;
 
 /**
- * A hash of what may name a bank at a hub. Not of secrets and versions, which change while the bank stays the same. A hash, because
- * values of headers and queries are not stored in plain text.
+ * A hash of what may name a bank at a hub: every text, whatever its name. Not of versions, and not of values from files and
+ * variables, which may change while the bank stays the same. A hash, because texts of headers and queries are not stored.
  */
 function distinctionOf({ segment, headers, query }: EnvironmentSettings): string {
   const texts = [headers, query].map((values) =>
     Object.entries(values)
-      .filter(([name, value]) => typeof value === 'string' && !saysSecret(name))
+      .filter(([, value]) => typeof value === 'string')
       .map(([name, value]) => JSON.stringify([name.toLowerCase(), value]))
       .sort(),
   );

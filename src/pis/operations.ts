@@ -5,7 +5,7 @@
  * Source: OpenAPI of NextGenPSD2 XS2A 1.3.6 and 1.3.11, which agree on every path (CC BY 4.0, The Berlin Group).
  */
 
-import { isQuery } from './query.ts';
+import { querySyntaxProblem } from './query.ts';
 
 /** The methods that the standard uses for payments. All others are refused. */
 export type Method = 'GET' | 'POST' | 'DELETE';
@@ -281,9 +281,8 @@ function readTarget(target: string): Target | string {
   const queryAt = target.indexOf('?');
   const path = queryAt < 0 ? target : target.slice(0, queryAt);
   const search = queryAt < 0 ? '' : target.slice(queryAt);
-  if (search !== '' && !isQuery(search)) {
-    return 'the query is longer than 1,024 bytes, or has characters that RFC 3986 does not allow';
-  }
+  const queryProblem = search === '' ? undefined : querySyntaxProblem(search);
+  if (queryProblem !== undefined) return queryProblem;
   if (plainTarget.test(path) && !path.includes('/.'))
     return { segments: path.slice(1).split('/'), unusual: nothingUnusual, search, path };
   if (!path.startsWith('/')) return 'the request target must be a path';
@@ -410,3 +409,7 @@ const lengthOf = (prefix: readonly string[]) => prefix.reduce((sum, { length }) 
 const noUnusualIds: readonly UnusualId[] = [];
 const unusualIdIn = (part: string | undefined): UnusualId =>
   part === authorisationIdPart ? 'authorisation' : 'payment';
+
+/** The path before `/{payment-service}`, without empty segments. @param basePath empty, or with a slash at the beginning */
+export const joinPath = (basePath: string, ...parts: readonly string[]): string =>
+  [basePath, ...parts.filter((part) => part !== '')].join('/');

@@ -9,9 +9,13 @@ const maxQueryBytes = 1_024;
 /** RFC 3986 section 3.4. */
 const queryCharacters = /^\?(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*$/;
 
-/** Whether a text can be the query of a request. @param search begins with "?" */
-export const isQuery = (search: string): boolean =>
-  search.length <= maxQueryBytes + 1 && queryCharacters.test(search);
+/** Why a text cannot be the query of a request, without quoting it; `undefined` if it can. @param search begins with "?" */
+export function querySyntaxProblem(search: string): string | undefined {
+  if (search.length > maxQueryBytes + 1) return 'the query is longer than 1,024 bytes';
+  return queryCharacters.test(search)
+    ? undefined
+    : 'the query contains a character that must be percent-encoded (RFC 3986), or a "%" without two hex digits';
+}
 
 /**
  * Why a bank does not accept this query, without quoting it; `undefined` if it does.
@@ -26,8 +30,8 @@ export function queryProblem(search: string, queryParameters: 'any' | readonly s
   );
   if (isAccepted) return undefined;
   return queryParameters.length === 0
-    ? 'this environment accepts no query parameters'
-    : `this environment accepts only the query parameters ${queryParameters.join(', ')}`;
+    ? 'this environment accepts no query parameters; remove all of them'
+    : `this environment accepts only the query parameters ${queryParameters.join(', ')}; remove all others`;
 }
 
 /**
@@ -48,12 +52,13 @@ export function withQueryParameters(target: string, parameters: readonly QueryPa
     const same = replacing.find((parameter) => parameter[0] === name && parameter[1] === value);
     return same !== undefined && missing.delete(same);
   };
-  const kept = search === '' ? [] : partsOf(search).filter(({ text }) => isKept(text));
+  const kept = partsOf(search).filter(({ text }) => isKept(text));
   const added = Array.from(missing, ([name, value]) => ({
     separator: '&',
     text: `${encodeURIComponent(name)}=${encodeURIComponent(value)}`,
   }));
-  const parts = [...(kept.every(({ text }) => text === '') && added.length > 0 ? [] : kept), ...added];
+  const hasOnlyAdded = added.length > 0 && kept.every(({ text }) => text === '');
+  const parts = hasOnlyAdded ? added : [...kept, ...added];
   const query = parts.map(({ separator, text }, index) => (index === 0 ? text : separator + text)).join('');
   const path = end < 0 ? target : target.slice(0, end);
   return parts.length === 0 ? path : `${path}?${query}`;
@@ -72,7 +77,7 @@ function partsOf(search: string): readonly QueryPart[] {
   return pieces.flatMap((separator, at) => (at % 2 === 0 ? [{ separator, text: pieces[at + 1] ?? '' }] : []));
 }
 
-/** A server that compares names without their case, or decodes "+" as a space, must not find the parameter of the TPP either. */
+/** Some servers ignore case in names, others decode + as a space. Both must find only the gateway's parameter. */
 function mayBeReadAs(part: string, wanted: string): boolean {
   const [name] = nameAndValue(part);
   const same = wanted.toLowerCase();

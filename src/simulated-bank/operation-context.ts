@@ -36,7 +36,7 @@ export function requirePayment(payments: Payments, route: BankRoute): Payment {
   return payment;
 }
 
-/** The SCA approach: the bank's first one, or else the one that the TPP prefers. */
+/** The SCA approach: the one that the TPP prefers, if the bank offers it; otherwise the bank's first one. */
 export function approachOf({ sca: { approaches } }: BankProfile, headers: HeaderFields): ScaApproach {
   const [first] = approaches;
   const preferred = approaches.find((approach) => isTrue(headers, `tpp-${approach}-preferred`));

@@ -3,11 +3,11 @@
  * one; a bank without a file has the default of every setting.
  *
  * Templates: `{origin}` is the bank's origin, `{path}` the path of the operation before `/{payment-service}`, `{version}` its
- * version alone, `{payment}` the link of the payment, `{authorisation}` the id of the authorisation, `{hash}` six characters
+ * version alone, `{payment}` the link of the payment (in `ids.authorisation`, its id), `{authorisation}` the id of the authorisation, `{hash}` six characters
  * that depend on the id, `{random}` twelve random ones.
  */
 import { z } from 'zod';
-import { operations } from '../pis/operations.ts';
+import { joinPath, operations } from '../pis/operations.ts';
 
 const operationName = z.enum(operations.map(({ name }) => name));
 const path = (expected: string, pattern: RegExp) => z.string().regex(pattern, `expected ${expected}`);
@@ -108,13 +108,8 @@ export type BankProfile = z.output<typeof profileSchema>;
 export type BankProfileSettings = z.input<typeof profileSchema>;
 
 /** The path before `/{payment-service}` of an operation. */
-export function pathBefore(profile: BankProfile, operation: z.output<typeof operationName>): string {
-  const { basePath, segment } = profile;
-  return [basePath, segment, versionOf(profile, operation)]
-    .filter((part) => part !== '')
-    .join('/')
-    .replace(/^(?!\/|$)/, '/');
-}
+export const pathBefore = (profile: BankProfile, operation: z.output<typeof operationName>): string =>
+  joinPath(profile.basePath, profile.segment, versionOf(profile, operation));
 
 /** The version of an operation, without slashes at its ends. */
 export function versionOf({ pathVersion }: BankProfile, operation: z.output<typeof operationName>): string {

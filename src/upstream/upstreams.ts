@@ -90,9 +90,11 @@ export function createUpstreams(
     const connections = createEnvironmentConnections(environment, config.upstream, certificateLog);
     const times = { connectMs: deadlines.connect, writeSocketIdleMs: config.upstream.writeSocketIdle };
     const unsigned = createTransport(environment, connections.pool, times);
-    const maySign = connections.currentSigner ? signed(unsigned, connections.currentSigner) : unsigned;
+    const signedTransport = connections.currentSigner
+      ? signed(unsigned, connections.currentSigner)
+      : unsigned;
     const fixed = fixedValues.get(name) ?? missingEnvironment(name);
-    const transport = withFixedValues(maySign, fixed); // before the signature, which may cover them
+    const transport = withFixedValues(signedTransport, fixed); // before the signature, which may cover them
     const adaptiveRate = adaptiveRates.of(name, { perSecond: shaping.rate, burst: shaping.burst });
     const limits = { permits: permits.of(name), adaptiveRate, isShared: isShared(config.clients, name) };
     const limiter = createRateLimiter(shaping, limits);

@@ -1,7 +1,7 @@
 /** Portal keys and parameters that the gateway adds to every request to an environment, and to no other. */
 
 import assert from 'node:assert/strict';
-import { hash } from 'node:crypto';
+import { hash, verify, X509Certificate } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
@@ -161,23 +161,38 @@ describe('the key of an environment', () => {
     assert.deepEqual(keysAt(sandbox.bank), [first, first, next, next]);
   });
 
-  test('is covered by the signature of the gateway', async (t) => {
+  test('is covered by the signature of the gateway if signing.headers names it, in place of the field of the TPP', async (t) => {
     const authority = createAuthority(scopeOfAllTests());
-    const { certFile, keyFile } = authority.issue('qseal', { key: 'rsa' });
+    const { cert, certFile, keyFile } = authority.issue('qseal', { key: 'rsa' });
     const { bank } = await startPortal(t);
     const gateway = await startGateway(t, {
       environments: {
         sandbox: {
           baseUrl: bank.baseUrl,
-          signing: { certFile, keyFile },
-          headers: { Date: 'Thu, 26 Nov 2026 00:00:00 GMT' },
+          signing: { certFile, keyFile, headers: ['(request-target)', 'web-api-key', 'digest'] },
+          headers: { 'Web-API-Key': 'of-the-portal', 'X-BIC': 'A' },
+          query: { bic: 'A' },
         },
       },
     });
-    await call(gateway.url, initiation);
-    const [request] = bank.requests;
-    assert.match(request?.header('signature') ?? '', /headers="[^"]*\bdate\b/);
-    assert.equal(request?.header('date'), 'Thu, 26 Nov 2026 00:00:00 GMT');
+    await call(gateway.url, {
+      ...initiation,
+      headers: [...initiation.headers, ['web-api-key', 'of-the-tpp']],
+    });
+    const { path, header } = bank.requests[0] ?? assert.fail('no request arrived');
+    const [, names, signature = ''] =
+      /headers="([^"]+)",signature="([^"]+)"$/.exec(header('signature')) ?? assert.fail(header('signature'));
+    assert.equal(names, '(request-target) web-api-key digest', 'a field that is not named is not covered');
+    const signed = `(request-target): post ${path}\nweb-api-key: of-the-portal\ndigest: ${header('digest')}`;
+    assert.match(path, /\?bic=A$/);
+    assert.ok(
+      verify(
+        'sha256',
+        Buffer.from(signed),
+        new X509Certificate(cert).publicKey,
+        Buffer.from(signature, 'base64'),
+      ),
+    );
   });
 
   test('may have the field that identifies the clients of the gateway', async (t) => {
@@ -264,9 +279,12 @@ describe('two environments at one address of a hub', () => {
   test('keep their payments, which have the same ids, apart', async (t) => {
     const hub = await startStubBank(t, ({ method, header }) => {
       if (method === 'POST') return { ...statusResponse('RCVD', { paymentId: 'same' }), status: 201 };
-      return statusResponse(header('x-bic') === 'A' ? 'ACSC' : 'RJCT');
+      return statusResponse(header('x-bank-authority') === 'A' ? 'ACSC' : 'RJCT');
     });
-    const environmentOf = (bic: string) => ({ baseUrl: hub.baseUrl, headers: { 'X-BIC': bic } });
+    const environmentOf = (bank: string) => ({
+      baseUrl: hub.baseUrl,
+      headers: { 'X-Bank-Authority': bank }, // its name contains "auth": it selects the bank all the same
+    });
     const sections = (a: string, b: string) => ({
       environments: { active: 'a', a: environmentOf(a), b: environmentOf(b) },
     });
@@ -279,7 +297,7 @@ describe('two environments at one address of a hub', () => {
     assert.equal(jsonOf(await inEnvironment('a', read)).transactionStatus, 'ACSC');
     assert.equal(jsonOf(await inEnvironment('b', read)).transactionStatus, 'RJCT');
     assert.deepEqual(
-      hub.requests.map(({ header }) => header('x-bic')),
+      hub.requests.map(({ header }) => header('x-bank-authority')),
       ['A', 'B', 'A', 'B'],
     );
 
@@ -287,5 +305,27 @@ describe('two environments at one address of a hub', () => {
     const swapped = await inEnvironment('a', { ...read, path: `${transfersPath}/same/authorisations` });
     assert.equal(swapped.header('Penstock-Error'), 'STATE_UNAVAILABLE', swapped.text);
     assert.equal(hub.requests.length, 4, 'the payment of one bank never reaches the other');
+  });
+});
+
+describe('an only environment at one address of a hub', () => {
+  test('continues its payments if its texts change, and the log warns once that they may select another bank', async (t) => {
+    const hub = await startStubBank(t, () => ({
+      ...statusResponse('RCVD', { paymentId: '1' }),
+      status: 201,
+    }));
+    const sections = (bic: string) => ({
+      environments: { hub: { baseUrl: hub.baseUrl, headers: { 'X-BIC': bic } } },
+    });
+    const gateway = await startGateway(t, sections('A'));
+    assert.equal((await call(gateway.url, initiation)).status, 201);
+    await gateway.reload(sections('B'));
+    await gateway.reload({ ...sections('B'), log: { level: 'debug' } });
+    const read = await call(gateway.url, { method: 'GET', path: `${transfersPath}/1/status` });
+    assert.equal(read.header('Penstock-Error'), undefined, read.text);
+    assert.equal(hub.requests.at(-1)?.header('x-bic'), 'B');
+    const warnings = gateway.logLines.filter((line) => line.includes('payments created before continue'));
+    assert.equal(warnings.length, 1);
+    assert.match(warnings[0] ?? '', /environments\.hub: segment, headers or query has changed/);
   });
 });

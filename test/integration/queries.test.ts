@@ -46,9 +46,11 @@ describe('a query', () => {
 
   test('is refused if it is malformed or too long', async (t) => {
     const { bank, read } = await start(t);
-    for (const query of ['?a=|', '?%', '?%0', '?"', `?${'a'.repeat(1_025)}`, '?{}']) {
+    const tooLong = `?${'a'.repeat(1_025)}`;
+    for (const query of ['?a=|', '?%', '?%0', '?"', tooLong, '?{}']) {
       const reply = await read(query);
       assert.deepEqual([reply.status, reply.header('Penstock-Error')], [400, 'PATH_MALFORMED'], query);
+      assert.match(reply.text, query === tooLong ? /is longer than 1,024 bytes/ : /must be percent-encoded/);
     }
     assert.equal(bank.requests.length, 0);
   });
@@ -65,8 +67,11 @@ describe('a query', () => {
       const { bank, read } = await start(t, { queryParameters });
       for (const query of accepted) assert.equal((await read(query)).status, 200, query);
       const before = bank.requests.length;
-      for (const query of refused)
-        assert.equal((await read(query)).header('Penstock-Error'), 'PATH_MALFORMED', query);
+      for (const query of refused) {
+        const reply = await read(query);
+        assert.equal(reply.header('Penstock-Error'), 'PATH_MALFORMED', query);
+        assert.match(reply.text, /; remove all (of them|others)\./);
+      }
       assert.equal(bank.requests.length, before);
     }
   });

@@ -24,3 +24,30 @@ export const valuesOf = (fields: readonly Field[], name: string): readonly strin
 /** The order between fields of different names means nothing (RFC 9110 section 5.3). */
 const sorted = (fields: readonly Field[]) =>
   fields.toSorted(([one], [other]) => one.toLowerCase().localeCompare(other.toLowerCase()));
+
+/** Fields that never go to the bank from a TPP: of the connection, for the gateway, and of proxies. */
+export const namesKeptFromBank: readonly string[] = [
+  'Connection',
+  'Keep-Alive',
+  'TE',
+  'Trailer',
+  'Transfer-Encoding',
+  'Upgrade',
+  'Proxy-Connection',
+  'Proxy-Authorization',
+  'Host',
+  'Content-Length',
+  'Expect',
+  'X-API-Key',
+  'Penstock-Environment',
+  'Forwarded',
+  'X-Forwarded-For',
+  'X-Real-IP',
+  'X-HTTP-Method-Override',
+  'X-Original-URL',
+  'Client-Cert',
+  'X-Client-Cert',
+  'SSL-Client-Verify',
+  'X-SSL-Client-DN',
+  'TPP-QWAC',
+];

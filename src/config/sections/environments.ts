@@ -109,7 +109,10 @@ const queryParameters = z
     [
       z.literal('any'),
       z.literal('none'),
-      z.array(z.string().min(1, 'expected the name of a parameter').max(128)).max(100),
+      z
+        .array(z.string().min(1, 'expected the name of a parameter').max(128))
+        .max(100)
+        .refine((names) => new Set(names).size === names.length, 'expected each name once'),
     ],
     'expected any, none, or a list of names such as [bic]',
   )

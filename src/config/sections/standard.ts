@@ -1,6 +1,7 @@
 /** standard: the paths of the Berlin Group's payment initiation service that the gateway offers. */
 
 import { z } from 'zod';
+import { unlessNumber } from '../values.ts';
 
 const segment = /^[A-Za-z0-9._~-]{1,256}$/;
 const isSegment = (text: string) => segment.test(text) && text !== '.' && text !== '..';
@@ -8,11 +9,11 @@ const isSegment = (text: string) => segment.test(text) && text !== '.' && text !
 /** Zero or more path segments. */
 export const pathSegments = () =>
   z
-    .string({ error: `${segmentsExpected}; write it in quotes` })
+    .string({ error: unlessNumber(segmentsExpected) })
     .refine((text) => text === '' || text.split('/').every(isSegment), segmentsExpected);
 
 export const segmentsExpected =
-  'expected path segments of letters, digits, ".", "_", "~" and "-", without a slash at either end, or ""';
+  'expected path segments of letters, digits, ".", "_", "~" and "-", without a slash at either end, or "" for none';
 
 const choices = (examples: string) =>
   z.union(

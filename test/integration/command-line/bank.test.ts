@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -80,10 +81,20 @@ for (const [name, options, message] of [
   });
 }
 
-test('penstock bank --like takes the path of the profile', { timeout: 20_000 }, async (t) => {
+test('penstock bank --like takes the path of the profile, and prints the baseUrl for the gateway', {
+  timeout: 20_000,
+}, async (t) => {
   const bank = run(t, '--port', '0', '--like', 'examples/banks/redsys.yaml');
-  const [chunk] = await once(bank.stdout.setEncoding('utf8'), 'data');
-  assert.match(chunk, /bank listens at http:\/\/127\.0\.0\.1:\d+\/api-entrada-xs2a\/services\/BBVA\/v1\.1;/);
+  const lines: string[] = [];
+  for await (const line of createInterface(bank.stdout)) if (lines.push(line) === 2) break;
+  const [address = '', baseUrl = ''] = lines;
+  const [, origin] =
+    /bank listens at (http:\/\/127\.0\.0\.1:\d+)\/api-entrada-xs2a\/services\/BBVA\/v1\.1;/.exec(address) ??
+    [];
+  assert.equal(
+    baseUrl,
+    `In the configuration of the gateway, the environment has baseUrl: ${origin}/api-entrada-xs2a/services`,
+  );
 });
 
 test('penstock bank --like lists all mistakes of the profile with their lines, and ends', async (t) => {
@@ -110,7 +121,23 @@ pathVersion: 1.1
     '7 answers.cancellation: expected one of 200, 202, 204',
     '8 links.as: expected one of objects, strings',
     '8 links.queries.getPayments: unknown key; allowed: initiatePayment, getPayment, getPeriodicPayment, getPaymentStatus, cancelPayment, startAuthorisation, listAuthorisations, getAuthorisation (did you mean getPayment?)',
-    '9 pathVersion: expected a text, or a mapping with default and names of operations',
+    '9 pathVersion: expected a text in quotes, or a mapping with default and names of operations: { default: v1.1, startAuthorisation: v1 }',
+  ]);
+  assert.equal(exitCode, 78);
+});
+
+test('penstock bank --like names each missing key, and each wrong key of a mapping by operation', async (t) => {
+  const file = writeConfigFile(
+    t,
+    `pathVersion: { default: 1.3, startAuthorization: v1 }
+requires: { headers: [{ status: 401 }] }
+`,
+  );
+  const { exitCode, stderr } = await runCommand(['bank', '--like', file]);
+  assert.deepEqual(stderr.trim().replaceAll(`${file}:`, '').split('\n'), [
+    '1 pathVersion.default: expected a text in quotes',
+    '1 pathVersion.startAuthorization: unknown key; allowed: default, initiatePayment, getPayment, getPeriodicPayment, getPaymentStatus, cancelPayment, startAuthorisation, listAuthorisations, getAuthorisation (did you mean startAuthorisation?)',
+    '2 requires.headers[0].name: required; expected a text',
   ]);
   assert.equal(exitCode, 78);
 });

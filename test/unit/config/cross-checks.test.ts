@@ -31,6 +31,16 @@ const contradictions: readonly (readonly [what: string, text: string, ...errors:
     ':4 environments.b.baseUrl: same URL as environments.a.baseUrl, and the same segment, pathVersion, query and headers: the bank cannot distinguish the two; change one of them',
   ],
   [
+    'an invalid query, and not that the environments are the same without it',
+    'environments:\n  active: a\n  a: { baseUrl: https://a.example }\n  b: { baseUrl: https://a.example, query: { bic: 1 } }',
+    ':4 environments.b.query.bic: expected a text, { file: PATH } or { env: NAME }; without quotes, this is a number: write it in quotes',
+  ],
+  [
+    'an invalid header of the other environment, and not that the environments are the same without it',
+    'environments:\n  active: a\n  a: { baseUrl: https://a.example, headers: { x: 1 } }\n  b: { baseUrl: https://a.example }',
+    ':3 environments.a.headers.x: expected a text, { file: PATH } or { env: NAME }; without quotes, this is a number: write it in quotes',
+  ],
+  [
     'a bank at the listener of the gateway, whatever its path',
     'listen: { host: 0.0.0.0, port: 8081 }\nenvironments:\n  a: { baseUrl: http://127.0.0.1:8081/psd2 }',
     ':3 environments.a.baseUrl: this is the address of the gateway itself (section listen); write the address of the bank',

@@ -113,8 +113,8 @@ const cases: readonly (readonly [what: string, text: string, ...warnings: readon
   [
     'a URL of the bank that ends with the version, or with the segment of the environment',
     `${operators}${file}environments:\n  active: a\n  a: { baseUrl: https://bank.test/v1.1, segment: "", pathVersion: v1.1 }\n  b: { baseUrl: https://bank.test/BBVA, segment: BBVA }\n`,
-    /^:5 environments\.a\.baseUrl: the path contains the version, .* go to https:\/\/bank\.test\/v1\.1\/v1\.1\/payments\/\.\.\.; remove \/v1\.1 from baseUrl/,
-    /^:6 environments\.b\.baseUrl: .* remove \/BBVA from baseUrl/,
+    /^:5 environments\.a\.baseUrl: the path contains the version of this environment, .* go to https:\/\/bank\.test\/v1\.1\/v1\.1\/payments\/\.\.\.; remove \/v1\.1 from baseUrl/,
+    /^:6 environments\.b\.baseUrl: the path contains the segment of this environment, .* remove \/BBVA from baseUrl, or correct environments\.b\.segment and pathVersion$/,
   ],
   [
     'texts of headers and queries whose names say that they are secrets',

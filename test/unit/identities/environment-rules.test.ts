@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { applyEnvironmentSettings, movedBankWarnings } from '../../../src/identities/environment-rules.ts';
+import {
+  applyEnvironmentSettings,
+  continuedBankWarnings,
+  movedBankWarnings,
+} from '../../../src/identities/environment-rules.ts';
 import type { EnvironmentRecord } from '../../../src/identities/identities-record.ts';
 import {
   type EnvironmentIdentitySettings,
@@ -110,6 +114,25 @@ describe('the rules for environments', () => {
     assert.deepEqual(more, []);
   });
 
+  test('an only environment at its address whose segment or texts change continues its payments, and one warning says so', () => {
+    const before = [recorded(['sandbox'], ['https://hub#one'])];
+    const [warning, ...more] = continuedBankWarnings(before, [environment('https://hub#two')]);
+    assert.match(
+      warning ?? '',
+      /^environments\.sandbox: segment, headers or query has changed, .* payments created before continue/,
+    );
+    assert.deepEqual(more, []);
+    for (const without of [
+      environment('https://hub#one'),
+      environment('https://hub#two', [], true),
+      environment('https://hub#two', ['https://hub']),
+      environment('https://other'),
+    ])
+      assert.deepEqual(continuedBankWarnings(before, [without]), [], without.bank);
+    const after = applyEnvironmentSettings(before, [environment('https://hub#two')]);
+    assert.deepEqual(continuedBankWarnings(after, [environment('https://hub#two')]), []);
+  });
+
   test('the warning about another bank at the same hub names no value', () => {
     const record = [recorded(['sandbox'], ['https://hub#one']), recorded(['sandbox@2'], ['https://hub#two'])];
     assert.deepEqual(movedBankWarnings(record, [environment('https://hub#two', [], true)]), [
@@ -135,25 +158,29 @@ describe('the identity of a bank', () => {
     ).environments;
   const bankOf = (settings: object) => identitiesOf({ only: settings })[0]?.bank;
 
-  test('depends on the segment, and on the texts of headers and queries', () => {
+  test('depends on the segment, and on all texts of headers and queries, whatever their names say', () => {
     const settings = [
       {},
       { segment: 'x' },
       { headers: { 'X-BIC': 'A' } },
       { headers: { 'X-BIC': 'B' } },
+      { headers: { 'X-Bank-Authority': 'A' } },
+      { headers: { 'X-Bank-Authority': 'B' } },
+      { headers: { 'web-api-key': 'A' } },
+      { headers: { 'web-api-key': 'B' } },
       { query: { bic: 'A' } },
     ];
     assert.equal(new Set(settings.map(bankOf)).size, settings.length);
   });
 
-  test('does not depend on secrets, versions, and the spelling of a name', () => {
+  test('does not depend on values of files and variables, versions, and the spelling of a name', () => {
     const headers = { 'X-BIC': 'A' };
     const bank = bankOf({ headers });
     for (const same of [
       { headers: { 'x-bic': 'A' } },
       { headers, segment: 'berlingroup' },
       { headers, pathVersion: 'v2' },
-      { headers: { ...headers, 'web-api-key': 'text' } },
+      { headers: { ...headers, 'web-api-key': { file: '/a' } } },
       { headers: { ...headers, portal: { file: '/a' } } },
       { headers, query: { portal: { env: 'PORTAL' } } },
     ])

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { isQuery, queryProblem, withQueryParameters } from '../../../src/pis/query.ts';
+import { queryProblem, querySyntaxProblem, withQueryParameters } from '../../../src/pis/query.ts';
 
 describe('the characters of a query', () => {
   test('are those of RFC 3986, with complete percent-encodings', () => {
     for (const search of ['?', '?a', '?a=1&b=2;c', "?!$&'()*+,;=:@/?-._~", '?a=%c3%BC', '?a=%00'])
-      assert.equal(isQuery(search), true, search);
+      assert.equal(querySyntaxProblem(search), undefined, search);
     for (const search of [
       '',
       'a=1',
@@ -20,12 +20,16 @@ describe('the characters of a query', () => {
       '?a\n',
       '?[a]',
     ])
-      assert.equal(isQuery(search), false, search);
+      assert.match(
+        querySyntaxProblem(search) ?? '',
+        /^the query contains a character that must be percent-encoded/,
+        search,
+      );
   });
 
   test('are at most 1,024', () => {
-    assert.equal(isQuery(`?${'a'.repeat(1_024)}`), true);
-    assert.equal(isQuery(`?${'a'.repeat(1_025)}`), false);
+    assert.equal(querySyntaxProblem(`?${'a'.repeat(1_024)}`), undefined);
+    assert.equal(querySyntaxProblem(`?${'a'.repeat(1_025)}`), 'the query is longer than 1,024 bytes');
   });
 });
 
@@ -56,14 +60,17 @@ describe('the parameters that an environment accepts', () => {
     ])
       assert.match(
         queryProblem(search, names) ?? '',
-        /accepts only the query parameters bic, app-id/,
+        /accepts only the query parameters bic, app-id; remove all others$/,
         search,
       );
   });
 
   test('are none for an empty list, and all for any', () => {
     assert.equal(queryProblem('?', []), undefined);
-    assert.equal(queryProblem('?secret-value=1', []), 'this environment accepts no query parameters');
+    assert.equal(
+      queryProblem('?secret-value=1', []),
+      'this environment accepts no query parameters; remove all of them',
+    );
     assert.equal(queryProblem('?x=1', 'any'), undefined);
   });
 });

@@ -247,9 +247,7 @@ describe('the statuses of a profile', () => {
         status: { format: 'pain.002', charset, contentType },
       });
       const { paymentId } = (await initiate()).json;
-      const { body, headers } = await ask(bank, 'GET', `${target}/${paymentId}/status`).catch(() =>
-        assert.fail(),
-      );
+      const { body, headers } = await ask(bank, 'GET', `${target}/${paymentId}/status`);
       assert.equal(headers['content-type'], contentType);
       assert.match(
         new TextDecoder(charset, { ignoreBOM: true }).decode(body),
