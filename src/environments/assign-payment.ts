@@ -4,7 +4,7 @@
  * (ADR 80).
  */
 
-import type { Operation } from '../pis/operations.ts';
+import { isId, type Operation } from '../pis/operations.ts';
 import { GatewayError } from '../request/errors.ts';
 import { currentTenantId, identitiesOf } from '../request/identities.ts';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
@@ -56,8 +56,13 @@ function recordOwner(
   paymentId: string | undefined,
 ): Promise<void> | undefined {
   if (paymentId === undefined) return undefined;
-  const { affinity } = dependencies;
+  const { affinity, log } = dependencies;
   const { environment } = response;
+  if (!isId(paymentId)) {
+    const what =
+      'the bank has issued a paymentId that no path can contain: the payment cannot be used through the gateway';
+    log('warn', what, { requestId: request.requestId, environment });
+  }
   const { operation, client, writeAheadMark } = request;
   const [high, low] = hashPaymentId(paymentId).words;
   request.recordEvent?.({ what: 'payment', high, low });

@@ -45,14 +45,15 @@ export function withQueryParameters(target: string, parameters: readonly QueryPa
   const end = target.indexOf('?');
   const search = end < 0 ? '' : target.slice(end);
   const missing = new Set(parameters);
-  const isKept = (part: string) => {
-    const replacing = parameters.filter(([name]) => mayBeReadAs(part, name));
+  const isKept = ({ separator, text }: QueryPart) => {
+    const replacing = parameters.filter(([name]) => mayBeReadAs(text, name));
     if (replacing.length === 0) return true;
-    const [name, value] = nameAndValue(part);
+    if (separator === ';') return false; // a server that splits only at "&" does not find it
+    const [name, value] = nameAndValue(text);
     const same = replacing.find((parameter) => parameter[0] === name && parameter[1] === value);
     return same !== undefined && missing.delete(same);
   };
-  const kept = partsOf(search).filter(({ text }) => isKept(text));
+  const kept = partsOf(search).filter(isKept);
   const added = Array.from(missing, ([name, value]) => ({
     separator: '&',
     text: `${encodeURIComponent(name)}=${encodeURIComponent(value)}`,

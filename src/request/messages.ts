@@ -215,6 +215,8 @@ export interface Environment {
   readonly prefixes: Readonly<Record<OperationName, string>>;
   /** The names of the query parameters that a TPP may send to this environment. */
   readonly queryParameters: 'any' | readonly string[];
+  /** Query parameters that the gateway adds, as configured: a text, or where its value is. */
+  readonly query: Readonly<Record<string, unknown>>;
   /** Version of the NextGenPSD2 XS2A framework, such as `1.3.11`. */
   readonly standardVersion: string;
 }

@@ -12,7 +12,7 @@ import {
   operations,
   prefixOf,
 } from '../pis/operations.ts';
-import { queryProblem } from '../pis/query.ts';
+import { queryProblem, withQueryParameters } from '../pis/query.ts';
 import {
   authorisationSegment,
   type BankIds,
@@ -20,7 +20,7 @@ import {
   mustBeRecorded,
   noBankIds,
 } from '../request/bank-ids.ts';
-import type { RoutedRequest } from '../request/messages.ts';
+import type { Environment, RoutedRequest } from '../request/messages.ts';
 import type { Log } from '../telemetry/log.ts';
 
 /** Maps the links of one response. */
@@ -162,8 +162,9 @@ class LinksOfResponse implements BankLinkMapper {
     if (found.kind === 'wrong-method') found = match(found.allow[0] ?? preferred, target);
     if (found.kind !== 'operation') return undefined;
     const { operation } = found;
-    const isAllowed = queryProblem(operation.search, this.#request.environment.queryParameters) === undefined;
-    return isAllowed && this.#isKnown(operation, tail) ? operation : undefined;
+    const { queryParameters, query } = this.#request.environment;
+    if (queryProblem(operation.search, queryParameters) !== undefined) return undefined;
+    return keepsItsQuery(operation.search, query) && this.#isKnown(operation, tail) ? operation : undefined;
   }
 
   /** Whether the ids are usual, or those of this payment in the spelling that is, or will be, recorded. */
@@ -205,6 +206,15 @@ class LinksOfResponse implements BankLinkMapper {
     this.#noteAuthorisation(authorisationId, authorisation);
     return tail;
   }
+}
+
+/** Whether the bank receives the query of a link, although the gateway sets some parameters. Values in files are those of the bank. */
+function keepsItsQuery(search: string, query: Environment['query']): boolean {
+  if (search === '' || search === '?') return true;
+  const fixed = Object.entries(query).flatMap(([name, value]) =>
+    typeof value === 'string' ? [[name, value] as const] : [],
+  );
+  return `${withQueryParameters(search, fixed)}&`.startsWith(`${search}&`);
 }
 
 /** The parts of a URI reference that may point to the bank's API. */

@@ -92,6 +92,16 @@ describe('a payment id outside of the strict set', () => {
       );
     });
 
+  test('that the bank encodes without need is usable by its links, and without the encoding', async (t) => {
+    const { bank, gateway } = await start(t, bankWith('a~b.c', 'a%7Eb%2Ec'));
+    const { self, status } = linksIn(await call(gateway.url, initiation));
+    for (const path of [pathOf(self.href), pathOf(status), `${transfersPath}/a~b.c`])
+      assert.equal((await call(gateway.url, get(path))).status, 200, path);
+    const sent = bank.requests.slice(1).map(({ path }) => path.slice(transfersPath.length));
+    // The last one is the same resource (RFC 3986 section 2.3), and needs no record.
+    assert.deepEqual(sent, ['/a%7Eb%2Ec', '/a%7Eb%2Ec/status', '/a~b.c']);
+  });
+
   test('is unknown until the bank has issued it, for every operation', async (t) => {
     const { bank, gateway } = await start(t, bankWith('a/b', 'a%2Fb'));
     const usual = await call(gateway.url, get(`${transfersPath}/1`));

@@ -12,6 +12,7 @@ export function environmentOf(changes: Partial<Environment> = {}): Environment {
     basePath,
     prefixes: prefixesOf(() => `${basePath}/berlingroup/v1`),
     queryParameters: 'any',
+    query: {},
     standardVersion: '1.3.11',
     ...changes,
   };

@@ -101,6 +101,11 @@ describe('the parameters that the gateway adds', () => {
     assert.equal(added('/p?x=1&%62ic=%41&y', ['bic', 'A']), '/p?x=1&%62ic=%41&y');
     assert.equal(added('/p?bic=B&bic=A&bic=A', ['bic', 'A']), '/p?bic=A');
     assert.equal(added('/p?BIC=A', ['bic', 'A']), '/p?bic=A');
+    assert.equal(
+      added('/p?x=1;bic=A', ['bic', 'A']),
+      '/p?x=1&bic=A',
+      'a server may not split at the semicolon',
+    );
   });
 
   test('leave other bytes that are not UTF-8 as they are', () => {

@@ -183,6 +183,17 @@ describe('a link stays as the bank sent it', () => {
     assertUnmapped(['/v1/payments/p/1?b=a', '/v1/payments/p/1?a=b;c=d'], mapper);
   });
 
+  test('if the gateway would replace a parameter of its query', () => {
+    const query = { bic: 'HABA', key: { file: '/run/key' } };
+    const mapper = linksOf({ ...read, environment: { ...environment, query } });
+    for (const search of ['', '?a=b', '?bic=HABA', '?bic=HABA&a=b', '?key=other'])
+      assertMapped({ [`${bank}/payments/p/1${search}`]: `${own}/payments/p/1${search}` }, mapper);
+    assertUnmapped(
+      ['?bic=X', '?BIC=HABA', '?a=b;bic=HABA', '?bic'].map((search) => `/v1/payments/p/1${search}`),
+      mapper,
+    );
+  });
+
   test('which is logged once for each relation, without the link', () => {
     const { log, lines } = captureLog();
     const onKept = createKeptLinkLog(log);
@@ -242,9 +253,26 @@ describe('ids outside of the strict set', () => {
     assert.deepEqual(mapper.bankIds(), { authorisations: ['a%2Fb', 'e%3Df', 'x%2Fy', '(1)'] });
   });
 
+  test('are rewritten in fifty links to authorisations, and stay in the others', () => {
+    const mapper = linksOf();
+    const links = Array.from({ length: 60 }, (_, at) =>
+      mapper.link(`/v1/payments/p/1/authorisations/a%2F${at}`, 'scaStatus'),
+    );
+    assert.equal(links.filter((link) => link !== undefined).length, 50);
+    assert.equal(mapper.bankIds()?.authorisations.length, 50);
+    assertMapped(
+      { '/v1/payments/p/1/authorisations/usual': `${own}/payments/p/1/authorisations/usual` },
+      mapper,
+    );
+  });
+
   test('that no path can contain stay', () => {
-    for (const id of ['..', 'a/../b', 'a%b', '\u0000', '\u202e'])
-      assertUnmapped([`/v1/payments/p/${encodeURIComponent(id)}`], linksOf(initiation, id));
+    for (const id of ['..', 'a/../b', 'a%b', '\u0000', '\u202e']) {
+      const mapper = linksOf(initiation, id);
+      assertUnmapped([`/v1/payments/p/${encodeURIComponent(id)}`], mapper);
+      assert.equal(mapper.bankIds(), undefined);
+    }
+    assert.equal(linksOf(initiation, 'a\ud800').bankIds(), undefined);
   });
 });
 
@@ -257,6 +285,7 @@ describe('a link for the payer', () => {
       '/.well-known/oauth-authorization-server':
         'https://api.bank.example/.well-known/oauth-authorization-server',
       'sca/1': `${bank}/payments/sca/1`,
+      '?a=1': `${bank}/payments/p?a=1`,
     };
     for (const [url, expected] of Object.entries(rows)) assert.equal(mapper.payerLink(url), expected, url);
   });
@@ -268,8 +297,6 @@ describe('a link for the payer', () => {
       '//www.bank.example/sca',
       'bankapp://sca/1',
       '',
-      '?a',
-      '#a',
       '/a b',
       '\\\\a',
     ];
