@@ -51,3 +51,9 @@ test('a link that has another form names no payment', () => {
   ])
     assert.equal(paymentIdInLink(link, 'payments'), undefined, link);
 });
+
+test('no link of many kilobytes names a payment: the gateway could not offer it', () => {
+  const path = '/payments/p/1';
+  assert.equal(paymentIdInLink(`/${'a/'.repeat(4_000)}${path}`, 'payments'), '1');
+  assert.equal(paymentIdInLink(`/${'a/'.repeat(4_100)}${path}`, 'payments'), undefined);
+});
