@@ -31,7 +31,7 @@ import type { StorageBudget } from './storage-budget.ts';
 
 export interface Claim {
   /** Whether an earlier attempt was sent, and released after the bank's answer. */
-  readonly followsRelease: boolean;
+  readonly followsReleasedAttempt: boolean;
   /** The environment that may have received the first byte; `undefined` while nothing can have been sent. */
   sendingTo(): string | undefined;
   /**
@@ -122,7 +122,7 @@ type Outcome = SerializedEntry | undefined;
 
 /** A class, because a factory would create two dozen functions for each payment. */
 export class ClaimedAttempt implements Claim {
-  readonly followsRelease: boolean;
+  readonly followsReleasedAttempt: boolean;
   readonly #dependencies: ClaimDependencies;
   readonly #terms: ClaimTerms;
   readonly #entry: ClaimedEntry;
@@ -145,8 +145,8 @@ export class ClaimedAttempt implements Claim {
     this.#dependencies = dependencies;
     this.#terms = terms;
     this.#entry = entry.entry;
-    this.followsRelease = entry.entry.followsRelease ?? false;
-    this.#wasSent = this.followsRelease;
+    this.followsReleasedAttempt = entry.entry.followsReleasedAttempt ?? false;
+    this.#wasSent = this.followsReleasedAttempt;
     this.#name = attemptName(id, entry.entry.attempt);
     this.#raw = entry.raw;
     dependencies.ownWrites.set(id, entry, { sequence });
@@ -396,7 +396,7 @@ export class ClaimedAttempt implements Claim {
   #logContradiction(next: LedgerEntry | undefined): void {
     if (next?.step !== 'answered') return;
     const { requestId, operation, tenant } = this.#entry;
-    if (operation === 'cancelPayment' && next.status < 300) return; // both say that the payment is cancelled
+    if (operation === 'cancelPayment' && next.outcome === 'accepted') return; // both say that the payment is cancelled
     const fields = { requestId, operation, tenant, environment: next.environment, status: next.status };
     const message = 'the bank responded to a request that was already resolved with another outcome';
     this.#dependencies.log('error', message, fields);

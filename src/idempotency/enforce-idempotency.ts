@@ -172,7 +172,7 @@ function respond(
  */
 class Execution implements WriteAheadMark {
   readonly lateAnswerMs: number;
-  readonly followsRelease: boolean;
+  readonly followsReleasedAttempt: boolean;
   readonly #dependencies: IdempotencyDependencies;
   readonly #claim: Claim;
   readonly #requestId: string;
@@ -185,7 +185,7 @@ class Execution implements WriteAheadMark {
 
   constructor(dependencies: IdempotencyDependencies, claim: Claim, request: PisRequest) {
     this.lateAnswerMs = dependencies.lateAnswerMs;
-    this.followsRelease = claim.followsRelease;
+    this.followsReleasedAttempt = claim.followsReleasedAttempt;
     this.#dependencies = dependencies;
     this.#claim = claim;
     this.#requestId = request.requestId;

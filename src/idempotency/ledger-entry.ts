@@ -29,7 +29,7 @@ const commonFields = {
   /** When the request was claimed: milliseconds since 1970. */
   since: z.number(),
   /** Whether an earlier attempt was sent, and released after the bank's answer. */
-  followsRelease: z.boolean().optional(),
+  followsReleasedAttempt: z.boolean().optional(),
 };
 const sentFields = {
   ...commonFields,
@@ -52,6 +52,8 @@ const entryShape = z.discriminatedUnion('step', [
     ...sentFields,
     step: z.literal('answered'),
     status: z.number(),
+    /** Of the meaning of the answer. */
+    outcome: z.enum(['accepted', 'refused', 'released', 'in-doubt', 'failed']).optional(),
     headers: z.array(z.tuple([z.string(), z.string()]).readonly()).readonly(),
     body: z.base64(),
     /** The public URL in its links, if it has links of the gateway. */
@@ -77,7 +79,11 @@ export type InDoubtEntry = Extract<LedgerEntry, { step: 'in-doubt' | 'answered' 
 export function claimedEntry(
   request: PisRequest,
   { fingerprint, fingerprint2 }: Fingerprints,
-  { attempt, holder, followsRelease }: Pick<ClaimedEntry, 'attempt' | 'holder' | 'followsRelease'>,
+  {
+    attempt,
+    holder,
+    followsReleasedAttempt,
+  }: Pick<ClaimedEntry, 'attempt' | 'holder' | 'followsReleasedAttempt'>,
 ): ClaimedEntry {
   const { operation, requestId } = request;
   const { name, path, paymentService, paymentId } = operation;
@@ -95,7 +101,7 @@ export function claimedEntry(
     paymentService,
     ...(paymentId !== undefined && { paymentId }),
     tenant: currentTenantId(request),
-    ...(followsRelease && { followsRelease }),
+    ...(followsReleasedAttempt && { followsReleasedAttempt }),
   };
 }
 
@@ -123,6 +129,7 @@ export function answeredEntry(
     headers,
     body: body.toString('base64'),
     ...(publicUrl !== undefined && { publicUrl }),
+    ...(meaning && { outcome: meaning.outcome }),
     ...(meaning?.paymentId !== undefined && { paymentId: meaning.paymentId }),
     ...(meaning?.why !== undefined && { why: meaning.why }),
   };
@@ -145,9 +152,8 @@ export function storedResponse(entry: AnsweredEntry, environment: string = entry
 
 /** The entry without the bank's response, if that is too long to be remembered. */
 export function withoutResponse(entry: AnsweredEntry): LedgerEntry {
-  const { status, why, operation, paymentId } = entry;
-  const isExecuted = operation === 'initiatePayment' ? paymentId !== undefined : status < 400;
-  if (why === undefined && isExecuted) return entryShape.parse({ ...entry, step: 'happened' });
+  const { status, outcome, why } = entry;
+  if (why === undefined && outcome === 'accepted') return entryShape.parse({ ...entry, step: 'happened' });
   const reason = why ?? `the bank answered ${status}, and its response is lost`;
   return entryShape.parse({ ...entry, step: 'in-doubt', why: reason });
 }

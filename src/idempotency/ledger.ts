@@ -220,9 +220,11 @@ export function createLedger(services: LedgerServices, { lateAnswer, window }: L
     );
   }
 
-  const ownEntry = (identity: RequestIdentity, request: PisRequest, followsRelease: boolean) => {
+  const ownEntry = (identity: RequestIdentity, request: PisRequest, followsReleasedAttempt: boolean) => {
     const holder = instanceLeases.ownId;
-    return serialized(claimedEntry(request, identity, { attempt: randomUUID(), holder, followsRelease }));
+    return serialized(
+      claimedEntry(request, identity, { attempt: randomUUID(), holder, followsReleasedAttempt }),
+    );
   };
 
   /** The attempt after one that was sent and released. Stored for the whole window, so that this is not forgotten. */
@@ -269,7 +271,7 @@ export function createLedger(services: LedgerServices, { lateAnswer, window }: L
     if (entry.step !== 'claimed' && entry.step !== 'sending') return finishedResult(entry, identity);
     if (await instanceLeases.isAlive(entry.holder)) return running;
     if (entry.step === 'claimed') {
-      const next = entry.followsRelease ? followUp(attempt) : attempt;
+      const next = entry.followsReleasedAttempt ? followUp(attempt) : attempt;
       const takeOver = (fence: Fence) => store.replace(id, raw, next.own, next.ttlMs, { fence });
       return (await tryClaim(next, takeOver)) ?? claim(identity, request);
     }
@@ -312,7 +314,7 @@ export function createLedger(services: LedgerServices, { lateAnswer, window }: L
     }
     const expiresAtMs = performance.now() + ttlMs;
     void pendingWrites.addAndFlush(`claim ${own.entry.attempt}`, async () => {
-      const sentForMs = own.entry.followsRelease ? window : undefined;
+      const sentForMs = own.entry.followsReleasedAttempt ? window : undefined;
       if (performance.now() < expiresAtMs) await store.release(identity.id, own.raw, sentForMs);
     });
   }

@@ -13,13 +13,13 @@ type Answer = Pick<PisResponse, 'status' | 'headers'>;
  * The first rule that applies decides.
  *
  * @param content        of the answer
- * @param followsRelease whether an earlier attempt with this X-Request-ID was sent and released
+ * @param followsReleasedAttempt whether an earlier attempt with this X-Request-ID was sent and released
  */
 export function meaningOf(
   operation: Operation,
   answer: Answer,
   content: Content,
-  followsRelease: boolean,
+  followsReleasedAttempt: boolean,
 ): Meaning {
   const { status, headers } = answer;
   const paymentId = operation.createsPayment ? paymentIdIn(operation, answer, content) : undefined;
@@ -34,7 +34,7 @@ export function meaningOf(
     if (isHtml(headerValue(headers, 'content-type'))) return inDoubt(`${answered} with a web page`);
     if ((status >= 300 && status < 400) || status === 408) return inDoubt(answered);
   }
-  if (status === 409 && followsRelease)
+  if (status === 409 && followsReleasedAttempt)
     return inDoubt(
       `${answered} after an earlier attempt with this X-Request-ID, which may have reached the bank`,
     );

@@ -45,7 +45,7 @@ export interface WriteAheadMark {
   /** How long after the deadline a response is recorded, although the TPP already has an error. Milliseconds. */
   readonly lateAnswerMs: number;
   /** Whether the bank has answered an earlier attempt with this X-Request-ID that it had not processed the request. */
-  readonly followsRelease: boolean;
+  readonly followsReleasedAttempt: boolean;
 }
 
 /** A permit to call the bank, requested before its request is ready to be sent. */

@@ -129,7 +129,8 @@ function responseOf(
     headers,
     body,
     json: content?.kind === 'json' ? content.json : undefined,
-    meaning: content && meaningOf(operation, answer, content, writeAheadMark?.followsRelease ?? false),
+    meaning:
+      content && meaningOf(operation, answer, content, writeAheadMark?.followsReleasedAttempt ?? false),
     servedFrom: 'bank',
     environment: environment.name,
     upstreamMs,

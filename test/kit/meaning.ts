@@ -10,9 +10,9 @@ import { contentOf } from '../../src/request/read-content.ts';
 export function withMeaning<Response extends PisResponse>(
   operation: Operation,
   response: Response,
-  followsRelease = false,
+  followsReleasedAttempt = false,
 ): Response {
   const content = contentOf(response);
   assert.ok(!(content instanceof Promise));
-  return { ...response, meaning: meaningOf(operation, response, content, followsRelease) };
+  return { ...response, meaning: meaningOf(operation, response, content, followsReleasedAttempt) };
 }

@@ -17,7 +17,7 @@ const notable: Deviation = { ...harmful, level: 'notable', rule: 'unknown', effe
 
 /** Only its presence matters here: the request has a claim. */
 const claim: WriteAheadMark = {
-  followsRelease: false,
+  followsReleasedAttempt: false,
   lateAnswerMs: 0,
   markSending: () => 0,
   onDeadline() {},

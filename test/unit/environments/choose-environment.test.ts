@@ -473,7 +473,7 @@ describe('the affinity that chooseEnvironment records', () => {
         markSending: async () => 0,
         onDeadline() {},
         lateAnswerMs: 0,
-        followsRelease: false,
+        followsReleasedAttempt: false,
         recordWithOwner() {},
         mayBelongToOther: isForeign,
       };

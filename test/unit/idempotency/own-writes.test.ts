@@ -97,4 +97,25 @@ describe('the own writes of an instance', () => {
     });
     assert.equal(writes.entryOf('a')?.step, 'happened');
   });
+
+  test('are in doubt if the response is long and does not say that the bank has executed the request', () => {
+    const padding = 'x'.repeat(5_000);
+    const initiated: SendingEntry = { ...sending, operation: 'initiatePayment' };
+    const cancelled: SendingEntry = { ...sending, operation: 'cancelPayment' };
+    const refusal = { tppMessages: [{ category: 'ERROR', code: 'CANCELLATION_INVALID' }], padding };
+    for (const [entry, status, body, expected] of [
+      [initiated, 201, { paymentId: 'p-1', padding }, 'happened'],
+      [initiated, 400, { padding }, 'in-doubt'],
+      [cancelled, 200, { padding }, 'happened'],
+      [cancelled, 200, refusal, 'in-doubt'],
+      [cancelled, 200, { transactionStatus: 'RJCT', padding }, 'in-doubt'],
+      [cancelled, 404, refusal, 'in-doubt'],
+      [initiated, 500, { paymentId: 'p-1', padding }, 'in-doubt'],
+    ] as const) {
+      const writes = createOwnWrites(1_000_000);
+      const response = bankResponse(status, JSON.stringify(body));
+      writes.set('a', answeredEntry(serialized(entry), response), { ttlMs: windowMs });
+      assert.equal(writes.entryOf('a')?.step, expected, `${entry.operation}: ${status}`);
+    }
+  });
 });

@@ -27,18 +27,18 @@ const all = [initiation, cancellation, authorisation];
 interface Answer {
   readonly headers?: HeaderFields;
   readonly body?: unknown;
-  readonly followsRelease?: boolean;
+  readonly followsReleasedAttempt?: boolean;
 }
 
 function meaning(
   of: Operation,
   status: number,
-  { headers = [], body = '', followsRelease = false }: Answer = {},
+  { headers = [], body = '', followsReleasedAttempt = false }: Answer = {},
 ) {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
   const content = contentOf({ headers, body: Buffer.from(text) });
   assert.ok(!(content instanceof Promise));
-  return meaningOf(of, { status, headers }, content, followsRelease);
+  return meaningOf(of, { status, headers }, content, followsReleasedAttempt);
 }
 
 const outcome = (...of: Parameters<typeof meaning>) => meaning(...of).outcome;
@@ -73,7 +73,7 @@ describe('the meaning of an answer', () => {
   test('is failed for a 5xx, and names its payment', () => {
     for (const one of all)
       for (const status of [500, 501, 502, 503, 504, 599])
-        assert.equal(outcome(one, status, { ...html, followsRelease: true }), 'failed');
+        assert.equal(outcome(one, status, { ...html, followsReleasedAttempt: true }), 'failed');
     const named = meaning(initiation, 503, { body: { paymentId: 'p-1' } });
     assert.deepEqual(named, { outcome: 'failed', paymentId: 'p-1', why: 'the bank answered 503' });
   });
@@ -120,11 +120,17 @@ describe('the meaning of an answer', () => {
   test('is in doubt for a 409 after an attempt that was released, unless it names a payment', () => {
     for (const one of all) {
       assert.equal(outcome(one, 409), 'refused');
-      assert.equal(outcome(one, 409, { followsRelease: true }), 'in-doubt');
-      assert.equal(outcome(one, 400, { followsRelease: true }), 'refused');
-      assert.equal(outcome(one, 401, { ...errorOf('TOKEN_INVALID'), followsRelease: true }), 'released');
+      assert.equal(outcome(one, 409, { followsReleasedAttempt: true }), 'in-doubt');
+      assert.equal(outcome(one, 400, { followsReleasedAttempt: true }), 'refused');
+      assert.equal(
+        outcome(one, 401, { ...errorOf('TOKEN_INVALID'), followsReleasedAttempt: true }),
+        'released',
+      );
     }
-    assert.equal(outcome(initiation, 409, { body: { paymentId: 'p' }, followsRelease: true }), 'accepted');
+    assert.equal(
+      outcome(initiation, 409, { body: { paymentId: 'p' }, followsReleasedAttempt: true }),
+      'accepted',
+    );
   });
 
   test('is released for a 429, and for a 401 of the access', () => {
