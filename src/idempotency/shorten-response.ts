@@ -6,7 +6,7 @@
 import { lowerCase } from '../pis/headers.ts';
 import { isJson } from '../pis/media-type.ts';
 import type { PisResponse } from '../request/messages.ts';
-import { jsonOf } from '../request/read-content.ts';
+import { contentOfBody } from '../request/read-content.ts';
 
 /** Bytes of the headers and of the body. */
 export const storedBytesOf = ({ headers, body }: PisResponse): number =>
@@ -39,8 +39,8 @@ async function readBody(response: PisResponse): Promise<{ members: Members; mess
 
 /** The members of a JSON object; none of any other body. */
 async function membersOf(response: PisResponse): Promise<Members> {
-  // Not the parsed JSON of the bank: the links in the body may have been rewritten.
-  const parsed = await jsonOf({ ...response, json: undefined });
+  const content = await contentOfBody(response);
+  const parsed = content.kind === 'json' ? content.json : undefined;
   return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed) ? { ...parsed } : {};
 }
 

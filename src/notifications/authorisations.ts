@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { isId, type Operation, segmentToId } from '../pis/operations.ts';
 import { endsAuthorisation } from '../pis/transaction-status.ts';
 import type { PisResponse } from '../request/messages.ts';
-import { jsonOf } from '../request/read-content.ts';
+import { hrefOf, jsonOf } from '../request/read-content.ts';
 
 /** What a subscription stores of an authorisation until its end is reported. Times are milliseconds since 1970. */
 export const authorisationShape = z
@@ -77,13 +77,6 @@ function idInLink(
   return isOfPayment ? segmentToId(id) : undefined;
 }
 
-/** The ids in a list of authorisations. Early files of 1.3.6 name those of cancellations `cancellationIds`. */
-export function authorisationIdsIn(json: unknown): readonly string[] {
-  const body = objectIn(json);
-  const ids = body?.authorisationIds ?? body?.cancellationIds;
-  return Array.isArray(ids) ? ids.flatMap((id) => validId(id) ?? []) : [];
-}
-
 /** The status in the response to a read of an authorisation. */
 export const scaStatusOf = (json: unknown): string | undefined => textIn(objectIn(json)?.scaStatus);
 
@@ -91,9 +84,6 @@ type JsonObject = Readonly<Record<string, unknown>>;
 
 const objectIn = (value: unknown): JsonObject | undefined =>
   typeof value === 'object' && value !== null ? { ...value } : undefined;
-
-/** Some banks write a link as a text, without an object around it. */
-const hrefOf = (link: unknown) => (typeof link === 'string' ? link : objectIn(link)?.href);
 
 const textIn = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 

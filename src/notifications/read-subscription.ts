@@ -7,10 +7,11 @@
 
 import type { Operation } from '../pis/operations.ts';
 import type { Client } from '../request/messages.ts';
+import { authorisationIdsIn } from '../request/read-content.ts';
 import type { PaymentOfTenant, RecordedStatus, ShownStatus, StatusEvents } from '../request/statuses.ts';
 import type { KeyValues } from '../state/ports.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { type Authorisation, authorisationIdsIn, scaStatusOf } from './authorisations.ts';
+import { type Authorisation, scaStatusOf } from './authorisations.ts';
 import type { PollBudget } from './poll-budget.ts';
 import { keptMsOf, maxKeptAfterFailureMs, pollLeaseName, takePollLease } from './poll-lease.ts';
 import { isInstantProduct } from './poll-schedule.ts';

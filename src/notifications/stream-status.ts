@@ -7,7 +7,7 @@ import type { NotificationSettings } from '../config/schema.ts';
 import { type HeaderField, type HeaderFields, headerValue, withoutFields } from '../pis/headers.ts';
 import { emptyBody } from '../request/body-buffer.ts';
 import type { PisResponse, ResponseStream, RoutedRequest, StreamSink } from '../request/messages.ts';
-import { contentOf } from '../request/read-content.ts';
+import { contentOfBody } from '../request/read-content.ts';
 import type { RequestEvent } from '../request/request-events.ts';
 import type { Handler } from '../request/stage.ts';
 import type { ShownStatus, Statuses } from '../request/statuses.ts';
@@ -222,6 +222,6 @@ async function eventOf(request: RoutedRequest, response: PisResponse, shown: Sho
 
 /** The text of a body in JSON; `undefined` if it is in another format. */
 async function jsonIn(response: PisResponse): Promise<string | undefined> {
-  const { kind, text } = await contentOf({ ...response, json: undefined }); // its links may have been rewritten
+  const { kind, text } = await contentOfBody(response);
   return kind === 'json' ? text : undefined;
 }

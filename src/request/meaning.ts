@@ -5,7 +5,7 @@ import { isHtml } from '../pis/media-type.ts';
 import type { Operation } from '../pis/operations.ts';
 import { paymentIdInLink } from '../pis/payment-links.ts';
 import type { Meaning, PisResponse } from './messages.ts';
-import { type Content, memberOf, transactionStatusIn } from './read-content.ts';
+import { type Content, hrefOf, memberOf, transactionStatusIn } from './read-content.ts';
 
 type Answer = Pick<PisResponse, 'status' | 'headers'>;
 
@@ -85,12 +85,6 @@ function locationIn(headers: Answer['headers']): string | undefined {
 }
 
 const selfLinkIn = (json: unknown) => hrefOf(memberOf(memberOf(json, '_links'), 'self'));
-
-/** @param link a text, or an object with `href` */
-function hrefOf(link: unknown): string | undefined {
-  const href = typeof link === 'string' ? link : memberOf(link, 'href');
-  return typeof href === 'string' ? href : undefined;
-}
 
 function isRefusal(content: Content): boolean {
   if (transactionStatusIn(content) === 'RJCT') return true;

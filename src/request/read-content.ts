@@ -6,6 +6,7 @@
 import { SaxesParser } from 'saxes';
 import { headerValue } from '../pis/headers.ts';
 import { cacheByName } from '../pis/name-cache.ts';
+import { isId } from '../pis/operations.ts';
 import { codingsOf, decodeBody, isEncoded, maxDecodedBytes } from './content-coding.ts';
 import type { PisResponse } from './messages.ts';
 
@@ -28,12 +29,18 @@ type Leaves = ReadonlyMap<string, readonly string[]>;
  *
  * @returns a promise only if the body has a content coding; it never rejects
  */
-export function contentOf({
-  json,
+export function contentOf(
+  response: Pick<PisResponse, 'json' | 'headers' | 'body'>,
+): Content | Promise<Content> {
+  const { json } = response;
+  return json === undefined ? contentOfBody(response) : { kind: 'json', json, text: undefined };
+}
+
+/** The content of the present body, whose links the gateway may have rewritten after its JSON was parsed. */
+export function contentOfBody({
   headers,
   body,
-}: Pick<PisResponse, 'json' | 'headers' | 'body'>): Content | Promise<Content> {
-  if (json !== undefined) return { kind: 'json', json, text: undefined };
+}: Pick<PisResponse, 'headers' | 'body'>): Content | Promise<Content> {
   const charset = charsetOf(headerValue(headers, 'content-type') ?? '');
   if (!isEncoded({ headers })) return read(body, charset);
   const why = `content coding ${codingsOf(headers).map(plain).join(', ')}`;
@@ -59,6 +66,19 @@ function textMember(content: Content, name: string): string | undefined {
 /** An own member of a JSON object. */
 export const memberOf = (json: unknown, name: string): unknown =>
   typeof json === 'object' && json !== null ? Object.getOwnPropertyDescriptor(json, name)?.value : undefined;
+
+/** The URL of a link. Some banks write it as a text, without an object around it. */
+export function hrefOf(link: unknown): string | undefined {
+  const href = typeof link === 'string' ? link : memberOf(link, 'href');
+  return typeof href === 'string' ? href : undefined;
+}
+
+/** The ids in a list of authorisations. Early files of 1.3.6 name those of cancellations `cancellationIds`. */
+export function authorisationIdsIn(json: unknown): readonly string[] {
+  const lists = [memberOf(json, 'authorisationIds'), memberOf(json, 'cancellationIds')];
+  const ids: readonly unknown[] = lists.filter((list) => Array.isArray(list)).flat();
+  return ids.filter((id) => typeof id === 'string').filter(isId);
+}
 
 /**
  * The status of a payment: `transactionStatus` of JSON, whether or not it is a code of ISO 20022, or that of pain.002. If a report has
@@ -99,17 +119,29 @@ function read(body: Buffer, charset: string | undefined): Content {
   }
 }
 
-/** The text of a body (RFC 7303 section 3: a byte order mark, then the label, then the declaration of XML). */
-function textOf(body: Buffer, charset: string | undefined): string | Content {
+/** An encoding that the first bytes of a body show, and the length of its byte order mark. */
+export interface UnicodeEncoding {
+  readonly encoding: 'utf-8' | 'utf-16le' | 'utf-16be';
+  readonly start: number;
+}
+
+/** @returns `undefined` if the first bytes do not show the encoding: JSON and XML begin with a character of ASCII */
+export function unicodeEncodingOf(body: Buffer): UnicodeEncoding | undefined {
   const first = body[0];
   const second = body[1];
-  if (first === 0xef && second === 0xbb && body[2] === 0xbf) return body.toString('utf8', 3);
-  if (first === 0xff && second === 0xfe) return new TextDecoder('utf-16le').decode(body);
-  if (first === 0xfe && second === 0xff) return new TextDecoder('utf-16be').decode(body);
-  // JSON and XML begin with a character of ASCII.
-  if (first === 0 && second !== 0) return new TextDecoder('utf-16be').decode(body);
-  if (second === 0) return new TextDecoder('utf-16le').decode(body);
-  const encoding = charset ?? (first === lessThan ? declaredEncoding(body) : undefined);
+  if (first === 0xef && second === 0xbb && body[2] === 0xbf) return { encoding: 'utf-8', start: 3 };
+  if (first === 0xff && second === 0xfe) return { encoding: 'utf-16le', start: 2 };
+  if (first === 0xfe && second === 0xff) return { encoding: 'utf-16be', start: 2 };
+  if (first === 0 && second !== 0) return { encoding: 'utf-16be', start: 0 };
+  if (second === 0) return { encoding: 'utf-16le', start: 0 };
+  return undefined;
+}
+
+/** The text of a body (RFC 7303 section 3: a byte order mark, then the label, then the declaration of XML). */
+function textOf(body: Buffer, charset: string | undefined): string | Content {
+  const unicode = unicodeEncodingOf(body);
+  if (unicode) return new TextDecoder(unicode.encoding).decode(body);
+  const encoding = charset ?? (body[0] === lessThan ? declaredEncoding(body) : undefined);
   if (encoding === undefined) return body.toString();
   try {
     const decoder = new TextDecoder(encoding);
@@ -217,6 +249,6 @@ function stop(why: string): never {
 
 const unreadable = (why: string): Content => ({ kind: 'unreadable', why, text: undefined });
 
-/** A label of the bank, for logs and records: they keep each text that they have seen. */
+/** Limits length and characters, because logs and records store it. */
 const plain = (label: string) =>
   /^[\w.:+-]{1,40}$/.test(label) ? label.toLowerCase() : 'of an invalid name';

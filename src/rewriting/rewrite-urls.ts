@@ -6,7 +6,13 @@ import { isJson } from '../pis/media-type.ts';
 import type { OperationName } from '../pis/operations.ts';
 import { decodeBody, isEncoded } from '../request/content-coding.ts';
 import type { PisRequest, PisResponse, RoutedRequest } from '../request/messages.ts';
-import { jsonOf, memberOf } from '../request/read-content.ts';
+import {
+  authorisationIdsIn,
+  jsonOf,
+  memberOf,
+  type UnicodeEncoding,
+  unicodeEncodingOf,
+} from '../request/read-content.ts';
 import type { Stage } from '../request/stage.ts';
 import { isStatusTag } from '../request/status-tag.ts';
 import {
@@ -50,9 +56,9 @@ async function finishWithIds(
 ): Promise<PisResponse> {
   const rewritten = await response;
   const json = await jsonOf(rewritten);
-  // Early files of 1.3.6 name those of cancellations `cancellationIds`.
-  for (const name of ['authorisationId', 'authorisationIds', 'cancellationIds'])
-    for (const id of [memberOf(json, name)].flat()) if (typeof id === 'string') mapper.addAuthorisation(id);
+  const started = memberOf(json, 'authorisationId');
+  if (typeof started === 'string') mapper.addAuthorisation(started);
+  for (const id of authorisationIdsIn(json)) mapper.addAuthorisation(id);
   return finish(rewritten);
 }
 
@@ -155,24 +161,17 @@ function parseJson(text: string): object | undefined {
   }
 }
 
-type Encoding = 'utf8' | 'utf16le' | 'utf16be' | 'latin1';
+type Encoding = UnicodeEncoding['encoding'] | 'latin1';
 
-/** The encoding of JSON, and the length of its byte order mark. `latin1` stands for every encoding that contains ASCII. */
-function encodingOf(body: Buffer): { readonly encoding: Encoding; readonly start: number } {
-  const [first, second, third] = body;
-  if (first === 0xef && second === 0xbb && third === 0xbf) return { encoding: 'utf8', start: 3 };
-  if (first === 0xff && second === 0xfe) return { encoding: 'utf16le', start: 2 };
-  if (first === 0xfe && second === 0xff) return { encoding: 'utf16be', start: 2 };
-  if (first === 0) return { encoding: 'utf16be', start: 0 };
-  if (second === 0) return { encoding: 'utf16le', start: 0 };
-  return { encoding: isUtf8(body) ? 'utf8' : 'latin1', start: 0 };
-}
+/** `latin1` stands for every encoding that contains ASCII: its bytes stay as they are. */
+const encodingOf = (body: Buffer): { readonly encoding: Encoding; readonly start: number } =>
+  unicodeEncodingOf(body) ?? { encoding: isUtf8(body) ? 'utf-8' : 'latin1', start: 0 };
 
 const decode = (bytes: Buffer, encoding: Encoding): string =>
-  encoding === 'utf16be' ? swapped(bytes).toString('utf16le') : bytes.toString(encoding);
+  encoding === 'utf-16be' ? swapped(bytes).toString('utf-16le') : bytes.toString(encoding);
 
 const encode = (text: string, encoding: Encoding): Buffer =>
-  encoding === 'utf16be' ? swapped(Buffer.from(text, 'utf16le')) : Buffer.from(text, encoding);
+  encoding === 'utf-16be' ? swapped(Buffer.from(text, 'utf-16le')) : Buffer.from(text, encoding);
 
 /** A copy with the two bytes of each character exchanged; a last single byte is dropped. */
 const swapped = (bytes: Buffer): Buffer =>

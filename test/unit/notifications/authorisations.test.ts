@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import {
   type Authorisation,
-  authorisationIdsIn,
   isRunning,
   startedAuthorisationIn,
   withAuthorisationReads,
@@ -114,12 +113,5 @@ describe('the authorisations of a payment', () => {
     assert.deepEqual(withAuthorisationReads(started, read(undefined, { kind: 'listed', ids: ['a'] }), 2), [
       { type, id: 'a', scaStatus: 'received', reported: 'received', since: 2 },
     ]);
-  });
-
-  test('are read from lists of both versions', () => {
-    assert.deepEqual(authorisationIdsIn({ authorisationIds: ['a', 1, '..', 'b c', 'd'] }), ['a', 'b c', 'd']);
-    assert.deepEqual(authorisationIdsIn({ cancellationIds: ['a'] }), ['a']);
-    assert.deepEqual(authorisationIdsIn({ authorisationIds: 'a' }), []);
-    assert.deepEqual(authorisationIdsIn(null), []);
   });
 });

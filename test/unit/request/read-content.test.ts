@@ -5,8 +5,10 @@ import fc from 'fast-check';
 import type { HeaderFields } from '../../../src/pis/headers.ts';
 import { maxDecodedBytes } from '../../../src/request/content-coding.ts';
 import {
+  authorisationIdsIn,
   type Content,
   contentOf,
+  contentOfBody,
   memberOf,
   scaStatusIn,
   transactionStatusIn,
@@ -124,10 +126,27 @@ describe('the content of a response', () => {
     );
   });
 
-  test('of several megabytes is read in linear time', { timeout: 10_000 }, () => {
+  test('of several megabytes is unreadable if it is cut or nested too deeply', () => {
     for (const piece of ['<', '<GrpSts ', '<GrpSts> ', '<a:b>', '<GrpSts>A', '<a b="">', '&lt;'])
-      read(`<a>${piece.repeat(500_000)}`);
+      assert.equal(read(`<a>${piece.repeat(500_000)}`).kind, 'unreadable');
     assert.equal(read('['.repeat(1_000_000)).kind, 'unreadable');
+  });
+
+  test('of the body is that of its present bytes, not that of the JSON that was parsed before', () => {
+    const response = { json: { paymentId: 'p-1' }, headers: [], body: Buffer.from('{}') };
+    const content = contentOfBody(response);
+    assert.ok(!(content instanceof Promise) && content.kind === 'json');
+    assert.deepEqual(content.json, {});
+  });
+});
+
+describe('the ids in a list of authorisations', () => {
+  test('have one of two names, and are texts without control characters', () => {
+    const mixed = { authorisationIds: ['a', 1, '..', 'b c', 'd'], cancellationIds: ['e'] };
+    assert.deepEqual(authorisationIdsIn(mixed), ['a', 'b c', 'd', 'e']);
+    assert.deepEqual(authorisationIdsIn({ cancellationIds: ['a'] }), ['a']);
+    assert.deepEqual(authorisationIdsIn({ authorisationIds: 'a' }), []);
+    assert.deepEqual(authorisationIdsIn(null), []);
   });
 });
 
