@@ -11,6 +11,7 @@ export interface ListedInDoubt {
   readonly tenant: string;
   readonly since: string;
   readonly lateAnswerUntil: string;
+  readonly bankAnswered: boolean;
   readonly why: string;
 }
 

@@ -98,7 +98,17 @@ const filterOf = ({ olderThan: olderThanMs, ...rest }: z.output<typeof inDoubtQu
 });
 
 function viewInDoubt({ id, entry }: InDoubtWrite): ListedInDoubt {
-  const { requestId: xRequestId, operation, environment, tenant, since, listenedUntil, why } = entry;
+  const {
+    requestId: xRequestId,
+    operation,
+    environment,
+    tenant,
+    since,
+    listenedUntil,
+    why,
+    outcome,
+    otherAttempt,
+  } = entry;
   return {
     id,
     xRequestId,
@@ -107,6 +117,7 @@ function viewInDoubt({ id, entry }: InDoubtWrite): ListedInDoubt {
     tenant,
     since: new Date(since).toISOString(),
     lateAnswerUntil: new Date(listenedUntil).toISOString(),
+    bankAnswered: outcome !== undefined && otherAttempt === undefined,
     why,
   };
 }

@@ -290,8 +290,9 @@ export const inDoubt = listOf(
     tenant: z.string(),
     since: dateTime.describe('When the request was received.'),
     lateAnswerUntil: dateTime.describe(
-      'Until then, the response of the bank may still arrive, and did-not-happen is refused.',
+      'Until then, the response of the bank may still arrive, unless it has answered, and did-not-happen is refused.',
     ),
+    bankAnswered: z.boolean().describe('Whether the bank has answered, and left the outcome open.'),
     why: z.string(),
   }),
 );

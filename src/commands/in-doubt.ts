@@ -67,6 +67,7 @@ const inDoubtRequest = z.object({
   tenant: z.string(),
   since: z.string(),
   lateAnswerUntil: z.string(),
+  bankAnswered: z.boolean(),
   why: z.string(),
 });
 const inDoubtBody = z.array(inDoubtRequest);
@@ -87,12 +88,13 @@ const noneFound = (filter: Filter) =>
   isEmpty(filter) ? 'No request is in doubt.' : 'No request in doubt matches.';
 
 function linesOf(request: InDoubtRequest): readonly string[] {
-  const { id, xRequestId, operation, environment, tenant, since, lateAnswerUntil, why } = request;
+  const { id, xRequestId, operation, environment, tenant, since, lateAnswerUntil, bankAnswered, why } =
+    request;
   return [
     id,
     `  ${operation} of ${tenant} in ${environment}, X-Request-ID ${xRequestId}, ${since}`,
     `  ${why}`,
-    ...(Date.parse(lateAnswerUntil) > Date.now()
+    ...(!bankAnswered && Date.parse(lateAnswerUntil) > Date.now()
       ? [`  The response of the bank may still arrive until ${lateAnswerUntil}.`]
       : []),
   ];

@@ -75,8 +75,10 @@ export interface Claim {
   /**
    * The bank may have executed the request: nothing is sent again until the outcome is known. Has no effect when called
    * again, or when the outcome is already known.
+   *
+   * @param outcome that the bank's answer leaves open, if there is one
    */
-  markInDoubt(why: string): Promise<void>;
+  markInDoubt(why: string, outcome?: 'in-doubt'): Promise<void>;
 }
 
 export interface ClaimDependencies {
@@ -218,11 +220,11 @@ export class ClaimedAttempt implements Claim {
     return this.#recordStep();
   }
 
-  markInDoubt(why: string): Promise<void> {
+  markInDoubt(why: string, outcome?: 'in-doubt'): Promise<void> {
     // After `recordResponse` and `release` the outcome is known, even if the state has not accepted it yet.
     if (!this.#sending || this.#wasMarkedInDoubt || this.#hasEnded) return Promise.resolve();
     this.#wasMarkedInDoubt = true;
-    return this.#recordStep(serialized({ ...this.#sending.entry, step: 'in-doubt', why }));
+    return this.#recordStep(serialized({ ...this.#sending.entry, step: 'in-doubt', why, outcome }));
   }
 
   #sendingEntry(environment: string): SerializedEntry<SendingEntry> {

@@ -264,7 +264,7 @@ class Execution implements WriteAheadMark {
     }
     if (meaning?.outcome === 'in-doubt') {
       this.#recordEvent?.({ what: 'recorded', as: 'in-doubt' });
-      return this.#claim.markInDoubt(meaning.why ?? '');
+      return this.#claim.markInDoubt(meaning.why ?? '', meaning.outcome);
     }
     return this.#recordAsAnswered(response);
   }

@@ -40,6 +40,8 @@ const sentFields = {
   /** Set if another attempt with this `X-Request-ID` reached the bank, too: what is known of it. */
   otherAttempt: z.string().optional(),
 };
+/** Of the meaning of the bank's answer; missing if the bank has not answered. */
+const outcome = z.enum(['accepted', 'refused', 'released', 'in-doubt', 'failed']).optional();
 
 const entryShape = z.discriminatedUnion('step', [
   /** Nothing has been sent. */
@@ -47,13 +49,12 @@ const entryShape = z.discriminatedUnion('step', [
   /** The bank may have received the request, or is about to. */
   z.object({ ...sentFields, step: z.literal('sending') }),
   /** It is unknown whether the bank executed the request. */
-  z.object({ ...sentFields, step: z.literal('in-doubt'), why: z.string() }),
+  z.object({ ...sentFields, step: z.literal('in-doubt'), why: z.string(), outcome }),
   z.object({
     ...sentFields,
     step: z.literal('answered'),
     status: z.number(),
-    /** Of the meaning of the answer. */
-    outcome: z.enum(['accepted', 'refused', 'released', 'in-doubt', 'failed']).optional(),
+    outcome,
     headers: z.array(z.tuple([z.string(), z.string()]).readonly()).readonly(),
     body: z.base64(),
     /** The public URL in its links, if it has links of the gateway. */

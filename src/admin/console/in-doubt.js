@@ -74,7 +74,7 @@ function summarize(payments, matching) {
 }
 
 function createRow(payment, showRequest) {
-  const { xRequestId, operation, environment, tenant, since, lateAnswerUntil, why } = payment;
+  const { xRequestId, operation, environment, tenant, since, lateAnswerUntil, bankAnswered, why } = payment;
   const age = h('span');
   const late = h('span', { class: 'hint' });
   const cell = (label, ...content) => h('td', { 'data-label': label }, ...content);
@@ -113,7 +113,7 @@ function createRow(payment, showRequest) {
     ),
     update() {
       setText(age, formatAge(Date.now() - Date.parse(since)));
-      const isAwaited = Date.parse(lateAnswerUntil) > Date.now();
+      const isAwaited = !bankAnswered && Date.parse(lateAnswerUntil) > Date.now();
       setText(late, isAwaited ? ` A late response may arrive until ${formatTime(lateAnswerUntil)}.` : '');
     },
   };

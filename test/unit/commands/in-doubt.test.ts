@@ -11,6 +11,7 @@ const request = {
   ...filter,
   since: '2026-11-22T03:00:00.000Z',
   lateAnswerUntil: '2026-11-22T03:02:35.000Z',
+  bankAnswered: false,
 };
 const other = { ...request, id: 'other.id', xRequestId: '0c7a4c5c-0c4b-4a6e-9d3a-0d6a2f1b7c11' };
 const reason = 'the bank, ticket 4711';
@@ -44,6 +45,8 @@ describe('penstock in-doubt', () => {
       (await inDoubt(call, {})).lines[3] ?? '',
       new RegExp(`may still arrive until ${lateAnswerUntil}`),
     );
+    const answered = fakeAdminClient(200, [{ ...request, lateAnswerUntil, bankAnswered: true }]);
+    assert.equal((await inDoubt(answered.call, {})).lines.length, 3);
   });
 
   test('names the command that explains a request', async () => {
