@@ -6,6 +6,8 @@ import type { ErrorCode } from '../../src/request/errors.ts';
 export interface ErrorDescription {
   /** When the gateway returns the code. Markdown. */
   readonly meaning: string;
+  /** If there are many. Markdown. */
+  readonly reasons?: readonly string[];
   /** A few words for the overview. */
   readonly retry: string;
   /** Whether and how to repeat the request. Markdown. */
@@ -29,8 +31,15 @@ const environment = 'production';
 
 export const errorDescriptions: Readonly<Record<ErrorCode, ErrorDescription>> = {
   PATH_MALFORMED: {
-    meaning:
-      'The request target is not valid: an empty segment, a trailing slash, `.` or `..`, a character or a percent-encoding that is not allowed, an id of more than 1,024 characters, or an absolute URL. Or the query is malformed, has more than 1,024 bytes, or parameters that the environment does not accept (`environments.NAME.queryParameters`).',
+    meaning: 'The path or the query of the request is not valid. The text of the response names the reason.',
+    reasons: [
+      'The path has an empty segment, a trailing slash, `.` or `..`.',
+      'The path has a character or a percent-encoding that is not allowed.',
+      'An id has more than 1,024 characters.',
+      'The request target is an absolute URL.',
+      'The query is malformed, or has more than 1,024 bytes.',
+      'The query has a parameter that the environment does not accept (`environments.NAME.queryParameters`).',
+    ],
     retry: corrected,
     action:
       'Correct the path. In a `paymentId`, send `= : @ + , ! $ *` as they are or percent-encoded, and all other special characters percent-encoded.',
@@ -86,11 +95,13 @@ export const errorDescriptions: Readonly<Record<ErrorCode, ErrorDescription>> = 
   },
   PAYMENT_UNKNOWN: {
     meaning:
-      'The gateway has no record of this payment, or the payment belongs to another tenant. The response is the same in both cases.',
+      'The gateway has no record of this payment or authorisation, or the payment belongs to another tenant. The response is the same in all cases.',
     retry: corrected,
     action:
-      'Check the `paymentId`, and that you use the API key or certificate of the tenant that initiated the payment.',
-    example: { text: 'The gateway has no payment with this id.' },
+      'Check the `paymentId` and the id of the authorisation, and that you use the API key or certificate of the tenant that initiated the payment.',
+    example: {
+      text: 'The gateway has no payment or authorisation with this id; check the id, and use the API key or certificate of the tenant that initiated the payment.',
+    },
   },
   REQUEST_UNKNOWN: {
     meaning:

@@ -30,9 +30,8 @@ export const errorsPage = (): string =>
     ...codes.flatMap((name) => [
       `## ${name}`,
       errorDescriptions[name].meaning,
-      facts(name)
-        .map((fact) => `- ${fact}`)
-        .join('\n'),
+      list(facts(name)),
+      ...(reasonsOf(name).length > 0 ? [reasonsTitle, list(reasonsOf(name))] : []),
       ['```http', ...exampleResponse(name), '```'].join('\n'),
     ]),
   ]);
@@ -66,10 +65,18 @@ ${codes.map(htmlSection).join('\n')}
 
 const htmlSection = (name: ErrorCode) =>
   `      <h2 id="${anchorOf(name)}">${name}</h2>
-      <p>${html(errorDescriptions[name].meaning)}</p><ul>${facts(name)
-        .map((fact) => `<li>${html(fact)}</li>`)
-        .join('')}</ul>
+      <p>${html(errorDescriptions[name].meaning)}</p>${htmlList(facts(name))}${
+        reasonsOf(name).length > 0 ? `<p>${reasonsTitle}</p>${htmlList(reasonsOf(name))}` : ''
+      }
 <pre>${exampleResponse(name).map(html).join('\n')}</pre>`;
+
+const htmlList = (items: readonly string[]) =>
+  `<ul>${items.map((item) => `<li>${html(item)}</li>`).join('')}</ul>`;
+
+const list = (items: readonly string[]) => items.map((item) => `- ${item}`).join('\n');
+
+const reasonsTitle = 'The reasons:';
+const reasonsOf = (name: ErrorCode) => errorDescriptions[name].reasons ?? [];
 
 const anchorOf = (name: ErrorCode) => name.toLowerCase();
 

@@ -1,6 +1,7 @@
 /** `penstock explain X-REQUEST-ID`: shows what the running gateway did with a request, on any instance, step by step. */
 
 import { z } from 'zod';
+import { explanationOf } from '../self-service/describe-request.ts';
 import type { AdminClient } from './admin-client.ts';
 import { parseBody, successBody } from './admin-response.ts';
 import { type CommandOutput, success } from './command-output.ts';
@@ -41,11 +42,13 @@ function formatReport(report: ReportBody): readonly string[] {
   const where = environment === null ? '' : ` in ${environment}`;
   const duration = durationMs === null ? '' : `, after ${durationMs} ms`;
   const from = servedFrom === undefined ? '' : `, served from ${servedFrom}`;
+  const explanation =
+    error === undefined ? explanationOf({ operation, status, steps: report.steps }) : (why ?? null);
   return [
     `${at}  ${operation ?? 'refused before its operation was known'}${who}${where} on ${instance}`,
     ...formatSteps(report.steps),
     `  answered ${status}${from}${error === undefined ? '' : ` ${error}`}${duration}`,
-    ...(why === undefined ? [] : [`  ${why}`]),
+    ...(explanation === null ? [] : [`  ${explanation}`]),
   ];
 }
 

@@ -16,7 +16,7 @@ export function isValidIban(text: string): boolean {
   return rules.isValidAccount?.(text.slice(4)) ?? true;
 }
 
-/** Check digits are computed as 98 minus a remainder from 0 to 96; these satisfy the division as well, in place of 97, 98 and 02. */
+/** Valid check digits are 02 to 98; 00, 01 and 99 also pass the modulo test. */
 const impossibleCheckDigits: ReadonlySet<string> = new Set(['00', '01', '99']);
 
 interface CountryRules {

@@ -70,9 +70,12 @@ export function routeUnknownPayment(request: PisRequest, active: string | undefi
   return routeNewPayment(request, active);
 }
 
-/** The same error for a payment without a record and for one of another tenant. */
+/** The same error for a payment or an authorisation without a record, and for one of another tenant. */
 export function paymentUnknownError(): GatewayError {
-  return new GatewayError('PAYMENT_UNKNOWN', 'The gateway has no payment with this id.');
+  const text =
+    'The gateway has no payment or authorisation with this id; check the id, ' +
+    'and use the API key or certificate of the tenant that initiated the payment.';
+  return new GatewayError('PAYMENT_UNKNOWN', text);
 }
 
 function requireAllowed(environment: string, environments: readonly string[]): string {

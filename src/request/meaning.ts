@@ -29,10 +29,13 @@ export function meaningOf(
   if (status < 400 && isRefusal(content)) return refused;
   if (operation.createsPayment) {
     if (status < 400 || status === 408)
-      return inDoubt(`${answered} without a payment: ${describe(content, headers)}`);
+      return inDoubt(
+        `${answered} without a payment: ${isRedirect(status) ? 'a redirect' : describe(content, headers)}`,
+      );
   } else {
     if (isHtml(headerValue(headers, 'content-type'))) return inDoubt(`${answered} with a web page`);
-    if ((status >= 300 && status < 400) || status === 408) return inDoubt(answered);
+    if (isRedirect(status)) return inDoubt(`${answered}: a redirect`);
+    if (status === 304 || status === 408) return inDoubt(answered);
   }
   if (status === 409 && followsReleasedAttempt)
     return inDoubt(
@@ -44,6 +47,8 @@ export function meaningOf(
 
 /** Whether the bank has executed the write. */
 export const isAccepted = ({ meaning }: PisResponse): boolean => meaning?.outcome === 'accepted';
+
+const isRedirect = (status: number) => status >= 300 && status < 400 && status !== 304;
 
 const nothing = { paymentId: undefined, why: undefined };
 const accepted: Meaning = { ...nothing, outcome: 'accepted' };

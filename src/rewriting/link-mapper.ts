@@ -288,7 +288,9 @@ export function createKeptLinkLog(log: Log): LinkMapperSettings['onKept'] {
     logged.set(environment, ofEnvironment);
     if (ofEnvironment.has(relation) || ofEnvironment.size >= maxLogged) return;
     ofEnvironment.add(relation);
-    const what = 'a link of the bank cannot be followed through the gateway, and stays as the bank sent it';
+    const what =
+      'a link of the bank cannot be followed through the gateway, and stays as the bank sent it; ' +
+      `if it leads to the API, check environments.${environment}.segment and pathVersion`;
     log('warn', what, { environment, relation });
   };
 }

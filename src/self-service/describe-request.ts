@@ -24,7 +24,7 @@ export function describeRequest(
     paymentId: operation === 'initiatePayment' ? paymentId : null,
     status,
     error,
-    explanation: explain(request),
+    explanation: explanationOf(request),
     help: error !== null && errorPageUrl !== null ? `${errorPageUrl}#${error.toLowerCase()}` : null,
     seenByBank: seenByBank(request),
     servedFrom: sources.find((source) => source === request.servedFrom) ?? 'gateway',
@@ -34,7 +34,10 @@ export function describeRequest(
 
 const sources = ['bank', 'cache', 'stale-cache', 'shared', 'ledger'] as const;
 
-function explain({ operation, status, error, why = '', steps }: StoredRequest): string | null {
+type Explained = Pick<StoredRequest, 'operation' | 'status' | 'error' | 'why' | 'steps'>;
+
+/** What a response means, and what to do; `null` for a success. */
+export function explanationOf({ operation, status, error, why = '', steps }: Explained): string | null {
   const lane = operations.find(({ name }) => name === operation)?.lane;
   const late = steps.find(({ what }) => what === 'late-answer');
   if (late)

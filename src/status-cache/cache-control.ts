@@ -96,7 +96,7 @@ export const varyOutsideKeyIn = (headers: HeaderFields): readonly string[] =>
 export const lacksFields = ({ headers }: Pick<PisRequest, 'headers'>, names: readonly string[]): boolean =>
   names.every((name) => name !== '*' && headerValue(headers, name) === undefined);
 
-/** Whether a response that another read has led to answers this request as well, by its `Vary`. Errors do: they would not differ. */
+/** Whether a response that another read has led to answers this request as well, by its `Vary`. Error responses are shared with all reads, whatever their `Vary`. */
 export const isSelectedFor = (request: PisRequest, { status, headers }: PisResponse): boolean =>
   status !== 200 || lacksFields(request, varyOutsideKeyIn(headers));
 

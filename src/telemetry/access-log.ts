@@ -29,8 +29,14 @@ const answeredFields = (record: RequestRecord): LogFields => ({
   environment: record.environment,
   status: record.status,
   servedFrom: record.servedFrom,
+  outcome: isInDoubt(record) ? 'in-doubt' : undefined,
   upstreamMs: record.upstreamMs && roundMs(record.upstreamMs),
 });
+
+/** Whether the bank has answered a write without saying what it has done. */
+const isInDoubt = ({ request, events }: RequestRecord): boolean =>
+  request?.lane === 'write' &&
+  events.some(({ event }) => event.what === 'recorded' && event.as === 'in-doubt');
 
 /** The log omits fields that are `undefined`. */
 const failedFields = (record: RequestRecord, error: RequestFailure): LogFields => ({

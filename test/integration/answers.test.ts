@@ -237,19 +237,65 @@ const rows: readonly Row[] = [
   {
     expected: 'failed',
     operations: initiations,
-    answers: [{ name: 'a 500 with a payment', paymentId: 'f1', ...json(500, { paymentId: 'f1' }) }],
+    answers: [
+      { name: 'a 500 with a payment', paymentId: 'f1', ...json(500, { paymentId: 'f1' }) },
+      {
+        name: 'a 501 with a payment in XML',
+        paymentId: 'f2',
+        status: 501,
+        body: '<r><paymentId>f2</paymentId></r>',
+      },
+      {
+        name: 'a 502 with a payment in Location',
+        paymentId: 'f3',
+        status: 502,
+        headers: [['Location', linkTo('f3')]],
+      },
+      {
+        name: 'a 503 with a payment in gzip',
+        paymentId: 'f4',
+        status: 503,
+        headers: [coding('gzip')],
+        body: gzipSync(paid('f4')),
+      },
+      {
+        name: 'a 504 with a payment in its self link',
+        paymentId: 'f5',
+        ...json(504, { _links: { self: linkTo('f5') } }),
+      },
+    ],
   },
 ];
+
+/** One answer of each outcome, for the responses that arrive after the deadline. */
+const lateAnswers: Readonly<Record<Expected, (operation: OperationName) => StubResponse>> = {
+  accepted: (operation) =>
+    operation === 'initiation' ? json(201, { paymentId: 'late' }) : json(200, { transactionStatus: 'CANC' }),
+  refused: () => json(200, message('SERVICE_BLOCKED')),
+  released: () => json(401, message('TOKEN_EXPIRED')),
+  'in-doubt': () => ({ status: 302, headers: [['Location', 'https://bank.example/maintenance']] }),
+  failed: () => json(503, message('SERVICE_UNAVAILABLE')),
+};
 
 /** A gateway, or several with the same state, in front of a stub. */
 class Bench {
   readonly bank: StubBank;
   readonly gateways: readonly GatewayUnderTest[];
   answer: StubResponse = {};
+  /** Answers to single requests, by their X-Request-ID. */
+  readonly lateAnswers = new Map<string, Promise<StubResponse>>();
 
-  static async start(t: TestContext, state: Sections, instances: number): Promise<Bench> {
+  static async start(
+    t: TestContext,
+    state: Sections,
+    instances: number,
+    more: Sections = {},
+  ): Promise<Bench> {
     let bench: Bench | undefined;
-    const bank = await startStubBank(t, () => bench?.answer ?? {});
+    const bank = await startStubBank(
+      t,
+      (request) => bench?.lateAnswers.get(request.header('x-request-id')) ?? bench?.answer ?? {},
+    );
     const gateways = await Promise.all(
       Array.from({ length: instances }, () =>
         startGateway(t, {
@@ -257,6 +303,7 @@ class Bench {
           clients: clientSettings(),
           statusCache: { enabled: false },
           state,
+          ...more,
         }),
       ),
     );
@@ -342,8 +389,12 @@ async function assertMeans(
     assert.equal(repeat.header('Idempotent-Replayed'), expected === 'released' ? undefined : 'true', what);
   }
 
-  if (answer.paymentId === undefined) return;
-  const path = `${transfersPath}/${answer.paymentId}/status`;
+  if (answer.paymentId !== undefined) await assertOwned(bench, answer.paymentId, what);
+}
+
+/** Only the tenant that has initiated the payment can read it. */
+async function assertOwned(bench: Bench, paymentId: string, what: string): Promise<void> {
+  const path = `${transfersPath}/${paymentId}/status`;
   bench.answer = json(200, { transactionStatus: 'ACTC' });
   await until(10_000, `its owner reads the status (${what})`, async () => {
     const { status } = await bench.send({ method: 'GET', path }, 1);
@@ -400,6 +451,51 @@ for (const { name, skip = false, instances, state } of kinds)
             /^the bank answered 409 after an earlier/,
           );
         });
+
+    for (const operation of all)
+      test(`${operation}: means the same if it arrives after the deadline`, async (t) => {
+        const bench = await Bench.start(t, await state(t), instances, { deadlines: { write: '1s' } });
+        const arrival = Promise.withResolvers<void>();
+        const sent = [];
+        for (const expected of Object.keys(lateAnswers) as Expected[]) {
+          // the keys of a record are its keys
+          const request = await bench.newCall(operation);
+          const answer = lateAnswers[expected](operation);
+          bench.lateAnswers.set(
+            request.requestId,
+            arrival.promise.then(() => answer),
+          );
+          sent.push({ expected, request, answer });
+        }
+        for (const first of await Promise.all(sent.map(({ request }) => bench.send(request))))
+          assert.equal(first.header('Penstock-Error'), 'OUTCOME_UNKNOWN', first.text);
+        arrival.resolve();
+        for (const { expected, request, answer } of sent) {
+          const { requestId } = request;
+          await until(
+            10_000,
+            `the late answer is recorded: ${expected}`,
+            () => bench.logged(requestId, 'late response') === 1,
+          );
+          const repeat = await bench.send(request, 1);
+          const what = `${expected}: ${repeat.status} ${repeat.text}`;
+          const isReplayed = expected !== 'released' && expected !== 'in-doubt';
+          assert.equal(repeat.header('Idempotent-Replayed'), isReplayed ? 'true' : undefined, what);
+          assert.equal(
+            repeat.header('Penstock-Error'),
+            expected === 'in-doubt' ? 'DUPLICATE_IN_DOUBT' : undefined,
+            what,
+          );
+          if (expected !== 'in-doubt') assert.equal(repeat.status, answer.status, what);
+          const timesReceived = bench.bank.requests.filter(
+            (one) => one.header('x-request-id') === requestId,
+          ).length;
+          assert.equal(timesReceived, expected === 'released' ? 2 : 1, what);
+          const isListed = (await bench.doubtAbout(requestId)) !== undefined;
+          assert.equal(isListed, expected === 'in-doubt' || expected === 'failed', what);
+        }
+        if (operation === 'initiation') await assertOwned(bench, 'late', 'a late answer');
+      });
 
     test('counts only attempts that were sent as earlier ones of a 409', async (t) => {
       const bench = await Bench.start(t, await state(t), instances);

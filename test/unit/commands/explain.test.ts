@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { explain } from '../../../src/commands/explain.ts';
+import { explanationOf } from '../../../src/self-service/describe-request.ts';
 import { fakeAdminClient } from './fake-admin-client.ts';
 
 const report = {
@@ -36,6 +37,25 @@ describe('penstock explain', () => {
       exitCode: 0,
     });
     assert.deepEqual(calls, [['GET', '/decisions/an-id']]);
+  });
+
+  test('explains an answer of the bank that leaves the outcome open as the look-up of the TPP does', async () => {
+    const { error: _, why: __, ...answered } = report;
+    const steps = [
+      { afterMs: 1, what: 'unreadable', why: 'a web page' },
+      { afterMs: 2, what: 'recorded', as: 'in-doubt' },
+    ];
+    const { call } = fakeAdminClient(200, [{ ...answered, status: 200, servedFrom: 'bank', steps }]);
+    const [answer, explanation] = (await explain(call, 'an-id')).lines.slice(-2);
+    assert.equal(answer, '  answered 200, served from bank, after 3.4 ms');
+    assert.equal(explanation, `  ${explanationOf({ ...answered, status: 200, steps })}`);
+    assert.match(explanation, /leaves open what it has done.*\(a web page\).*do not initiate again/);
+  });
+
+  test('prints no explanation of a success', async () => {
+    const { error: _, why: __, ...answered } = report;
+    const { call } = fakeAdminClient(200, [{ ...answered, status: 201, steps: [] }]);
+    assert.equal((await explain(call, 'an-id')).lines.at(-1), '  answered 201, after 3.4 ms');
   });
 
   test('prints what is known of a request that was refused before its operation was known', async () => {

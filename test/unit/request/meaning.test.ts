@@ -4,6 +4,7 @@ import type { HeaderFields } from '../../../src/pis/headers.ts';
 import { createMatcher, type Method, type Operation } from '../../../src/pis/operations.ts';
 import { isAccepted, meaningOf } from '../../../src/request/meaning.ts';
 import { contentOf } from '../../../src/request/read-content.ts';
+import { withMeaning } from '../../kit/meaning.ts';
 
 const any = 'any';
 const match = createMatcher({
@@ -101,12 +102,25 @@ describe('the meaning of an answer', () => {
       [{ body: 'OK' }, 'its body cannot be read (not JSON or XML)'],
       [{ body: { tppMessages: [{ category: 'WARNING' }] } }, 'its body has no paymentId'],
     ] as const)
-      for (const status of [200, 201, 202, 204, 299, 301, 302, 304, 307, 408])
+      for (const status of [200, 201, 202, 204, 299, 304, 408])
         assert.deepEqual(meaning(initiation, status, answer), {
           outcome: 'in-doubt',
           paymentId: undefined,
           why: `the bank answered ${status} without a payment: ${why}`,
         });
+  });
+
+  test('is in doubt for a redirect that names no payment, whatever its body is', () => {
+    for (const status of [300, 301, 302, 303, 307, 308, 399])
+      for (const answer of [{}, html, { body: 'Moved' }, { body: {} }, location('/elsewhere')]) {
+        const { outcome, why } = meaning(initiation, status, answer);
+        assert.deepEqual(
+          [outcome, why],
+          ['in-doubt', `the bank answered ${status} without a payment: a redirect`],
+        );
+      }
+    assert.equal(meaning(cancellation, 302).why, 'the bank answered 302: a redirect');
+    assert.equal(meaning(cancellation, 304).why, 'the bank answered 304');
   });
 
   test('is in doubt for a 3xx, a 408 or a web page to another write', () => {
@@ -167,8 +181,30 @@ describe('the meaning of an answer', () => {
           assert.equal(outcome(one, status, { body }), 'accepted');
   });
 
-  test('is accepted for nothing else, and a read has none', () => {
-    const response = { status: 200, headers: [], body: Buffer.alloc(0), environment: 'sandbox' };
-    assert.equal(isAccepted({ ...response, servedFrom: 'bank' }), false);
+  test('is accepted for a write that the bank has executed, for no other one, and not for a read', () => {
+    const isWriteAccepted = (one: Operation, status: number, body: unknown) => {
+      const bytes = Buffer.from(JSON.stringify(body));
+      const response = {
+        status,
+        headers: [],
+        body: bytes,
+        environment: 'sandbox',
+        servedFrom: 'bank',
+      } as const;
+      return isAccepted(withMeaning(one, response));
+    };
+    for (const status of [200, 201, 302, 400, 401, 429])
+      assert.equal(isWriteAccepted(initiation, status, { paymentId: 'p-1' }), true);
+    for (const one of [cancellation, authorisation]) assert.equal(isWriteAccepted(one, 200, {}), true);
+    assert.equal(isWriteAccepted(initiation, 201, {}), false, 'in doubt');
+    for (const one of all) {
+      assert.equal(isWriteAccepted(one, 200, { transactionStatus: 'RJCT' }), false, 'refused');
+      assert.equal(isWriteAccepted(one, 404, {}), false, 'refused');
+      assert.equal(isWriteAccepted(one, 429, {}), false, 'released');
+      assert.equal(isWriteAccepted(one, 302, {}), false, 'in doubt');
+      assert.equal(isWriteAccepted(one, 503, { paymentId: 'p-1' }), false, 'failed');
+    }
+    const read = { status: 200, headers: [], body: Buffer.alloc(0), environment: 'sandbox' };
+    assert.equal(isAccepted({ ...read, servedFrom: 'bank' }), false);
   });
 });

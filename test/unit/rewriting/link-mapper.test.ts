@@ -208,6 +208,11 @@ describe('a link stays as the bank sent it', () => {
       lines.map(({ fields }) => fields.relation),
       ['aspspCertificates', 'of another name'],
     );
+    const { name } = environment;
+    assert.match(
+      lines[0]?.message ?? '',
+      new RegExp(`check environments\\.${name}\\.segment and pathVersion$`),
+    );
   });
 });
 

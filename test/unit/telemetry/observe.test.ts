@@ -109,6 +109,21 @@ describe('the access log line of a request', () => {
     });
   });
 
+  test('says that the bank left the outcome of a write open', async () => {
+    const { log, line } = singleLineLog();
+    const write = {
+      ...read,
+      operation: { ...read.operation, name: 'initiatePayment', lane: 'write' },
+    } as const;
+    await observe(observerOf(log))(write, async (request) => {
+      request.recordEvent?.({ what: 'recorded', as: 'in-doubt' });
+      return response;
+    });
+    await setImmediate();
+    const { level, message, outcome } = line();
+    assert.deepEqual([level, message, outcome], ['info', 'request', 'in-doubt']);
+  });
+
   test('names the reason of an error, and the same error is thrown on', async () => {
     const failure = new GatewayError('OUTCOME_UNKNOWN', 'The bank did not respond before the deadline.', {
       environment: 'sandbox',
