@@ -1,7 +1,7 @@
 /** `penstock explain X-REQUEST-ID`: shows what the running gateway did with a request, on any instance, step by step. */
 
 import { z } from 'zod';
-import { explanationOf } from '../self-service/describe-request.ts';
+import { explanationOf } from '../telemetry/explain-request.ts';
 import type { AdminClient } from './admin-client.ts';
 import { parseBody, successBody } from './admin-response.ts';
 import { type CommandOutput, success } from './command-output.ts';

@@ -91,6 +91,9 @@ export const errorTable = {
 
 export type ErrorCode = keyof typeof errorTable;
 
+/** Records may contain a code of another release. */
+export const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(errorTable, code);
+
 interface ErrorDetails {
   readonly cause?: unknown;
   /** Fields of the response that belong to this error, such as `Allow`. */

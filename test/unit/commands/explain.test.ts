@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { explain } from '../../../src/commands/explain.ts';
-import { explanationOf } from '../../../src/self-service/describe-request.ts';
+import { explanationOf } from '../../../src/telemetry/explain-request.ts';
 import { fakeAdminClient } from './fake-admin-client.ts';
 
 const report = {
@@ -50,6 +50,25 @@ describe('penstock explain', () => {
     assert.equal(answer, '  answered 200, served from bank, after 3.4 ms');
     assert.equal(explanation, `  ${explanationOf({ ...answered, status: 200, steps })}`);
     assert.match(explanation, /leaves open what it has done.*\(a web page\).*do not initiate again/);
+  });
+
+  test('does not promise the response of a bank whose late answer leaves the outcome open', () => {
+    const late = (as: string) =>
+      explanationOf({
+        ...report,
+        error: 'OUTCOME_UNKNOWN',
+        why: 'The bank did not respond.',
+        steps: [
+          { afterMs: 1, what: 'recorded', as: 'in-doubt' },
+          { afterMs: 2, what: 'recorded', as },
+          { afterMs: 3, what: 'late-answer', status: 302 },
+        ],
+      });
+    assert.match(
+      late('in-doubt') ?? '',
+      /answered later, with 302, which leaves open .* do not initiate again/,
+    );
+    assert.match(late('answered') ?? '', /answered later, with 302: repeat the request/);
   });
 
   test('prints no explanation of a success', async () => {
