@@ -8,9 +8,14 @@ import { isNamed } from './headers.ts';
  *
  * @param url            as the bank wrote it
  * @param paymentService of the request: a link to another service names no payment of it
+ * @param paymentProduct that the link must name; `undefined` for any
  * @returns the id, percent-decoded once; `undefined` if the link has another form
  */
-export function paymentIdInLink(url: string, paymentService: string): string | undefined {
+export function paymentIdInLink(
+  url: string,
+  paymentService: string,
+  paymentProduct?: string,
+): string | undefined {
   const path = url.length > maxLinkLength ? undefined : pathOf(url);
   if (path === undefined) return undefined;
   const segments = path.split('/');
@@ -18,6 +23,7 @@ export function paymentIdInLink(url: string, paymentService: string): string | u
   for (let at = segments.length - 3; at >= Math.max(0, segments.length - 5); at--) {
     const [service, product = '', id = '', next] = segments.slice(at, at + 4);
     if (service !== paymentService || product === '' || id === '' || isSubResource(id)) continue;
+    if (paymentProduct !== undefined && product !== paymentProduct) continue;
     if (next !== undefined && !isSubResource(next)) continue;
     if (next !== undefined && isNamed(next, 'status') && segments.length > at + 4) continue;
     return decoded(id);

@@ -5,7 +5,7 @@ import { isHtml } from '../pis/media-type.ts';
 import type { Operation } from '../pis/operations.ts';
 import { paymentIdInLink } from '../pis/payment-links.ts';
 import type { Meaning, PisResponse } from './messages.ts';
-import { type Content, hrefOf, memberOf, transactionStatusIn } from './read-content.ts';
+import { type Content, hrefOf, memberOf, transactionStatusIn, webPage } from './read-content.ts';
 
 type Answer = Pick<PisResponse, 'status' | 'headers'>;
 
@@ -33,7 +33,8 @@ export function meaningOf(
         `${answered} without a payment: ${isRedirect(status) ? 'a redirect' : describe(content, headers)}`,
       );
   } else {
-    if (isHtml(headerValue(headers, 'content-type'))) return inDoubt(`${answered} with a web page`);
+    if (isWebPage(content) || isHtml(headerValue(headers, 'content-type')))
+      return inDoubt(`${answered} with a web page`);
     if (isRedirect(status)) return inDoubt(`${answered}: a redirect`);
     if (status === 304 || status === 408) return inDoubt(answered);
   }
@@ -44,6 +45,9 @@ export function meaningOf(
   if (status === 429 || (status === 401 && isUnprocessed(operation, content))) return released;
   return status < 400 ? accepted : refused;
 }
+
+/** Whatever its label is. */
+const isWebPage = (content: Content) => content.kind === 'unreadable' && content.why === webPage;
 
 /** Whether the bank has executed the write. */
 export const isAccepted = ({ meaning }: PisResponse): boolean => meaning?.outcome === 'accepted';
@@ -58,15 +62,17 @@ const inDoubt = (why: string): Meaning => ({ outcome: 'in-doubt', paymentId: und
 
 /** From the body, or else from a link: links of real banks are often wrong. */
 function paymentIdIn(
-  { paymentService }: Operation,
-  { headers }: Answer,
+  { paymentService, paymentProduct }: Operation,
+  { status, headers }: Answer,
   content: Content,
 ): string | undefined {
   const named = idInBody(content);
   if (named !== undefined) return named;
+  // A redirect may lead to any page of the bank; other links may have another spelling of the product.
+  const product = isRedirect(status) ? paymentProduct : undefined;
   const links = [locationIn(headers), content.kind === 'json' ? selfLinkIn(content.json) : undefined];
   for (const link of links) {
-    const id = link === undefined ? undefined : paymentIdInLink(link, paymentService);
+    const id = link === undefined ? undefined : paymentIdInLink(link, paymentService, product);
     if (id !== undefined) return id;
   }
   return undefined;

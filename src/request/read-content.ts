@@ -190,6 +190,9 @@ function withTextIds(text: string): unknown {
   return JSON.parse(text, reviver);
 }
 
+/** The reason why a web page is not read. */
+export const webPage = 'a web page';
+
 const leafNames: ReadonlySet<string> = new Set([
   ...['paymentId', 'transactionStatus', 'GrpSts', 'PmtInfSts', 'TxSts', 'scaStatus'],
   ...['category', 'code'], // of tppMessages
@@ -205,7 +208,7 @@ function readXml(text: string): Content {
   parser.on('error', () => stop('damaged or cut XML'));
   parser.on('doctype', () => stop('a DOCTYPE'));
   parser.on('opentag', ({ name }) => {
-    if (isRoot && localName(name).toLowerCase() === 'html') stop('a web page');
+    if (isRoot && localName(name).toLowerCase() === 'html') stop(webPage);
     isRoot = false;
     content = '';
   });
@@ -228,7 +231,7 @@ function readXml(text: string): Content {
     return { kind: 'xml', leaves, text };
   } catch (thrown) {
     if (!(thrown instanceof Stop)) throw thrown;
-    return { kind: 'unreadable', why: /^\s*<!doctype\s+html/i.test(text) ? 'a web page' : thrown.why, text };
+    return { kind: 'unreadable', why: /^\s*<!doctype\s+html/i.test(text) ? webPage : thrown.why, text };
   }
 }
 

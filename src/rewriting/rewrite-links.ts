@@ -23,7 +23,9 @@ export const rewriteLinkObject = (json: string, mapper: LinkMapper, relation: st
   replaceLinks(json, linksIn(json, arrays.link, relation), mapper);
 
 /** Most bodies have no link, and need not be parsed. The name may be written with escapes. */
-export const mayHaveLinks = (json: string) => json.includes('"_links"') || json.includes('\\u');
+export const mayHaveLinks = (json: Buffer) => json.includes(linksName) || json.includes(escapeStart);
+const linksName = Buffer.from('"_links"');
+const escapeStart = Buffer.from('\\u');
 
 function replaceLinks(text: string, links: readonly Link[], mapper: LinkMapper): string {
   const pieces: string[] = [];

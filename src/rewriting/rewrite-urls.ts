@@ -131,7 +131,8 @@ function withPublicLinks(response: PisResponse, mapper: LinkMapper): PisResponse
   return decodeBody(response).then(
     (original) => (original ? withLinksIn(original, response, mapper) : response),
     (thrown: unknown) => {
-      if (isJson(headerValue(response.headers, 'content-type'))) throw thrown;
+      const isDecided = response.meaning !== undefined; // the answer to a write, which is not lost because its links are
+      if (!isDecided && isJson(headerValue(response.headers, 'content-type'))) throw thrown;
       return response;
     },
   );
@@ -139,9 +140,10 @@ function withPublicLinks(response: PisResponse, mapper: LinkMapper): PisResponse
 
 /** @param original the body without content codings */
 function withLinksIn(original: Buffer, response: PisResponse, mapper: LinkMapper): PisResponse {
-  const { encoding, start } = encodingOf(original);
+  const unicode = unicodeEncodingOf(original);
+  if (!unicode && !mayHaveLinks(original)) return response; // most bodies, which need not be decoded
+  const { encoding, start } = unicode ?? encodingOfAscii(original);
   const text = decode(original.subarray(start), encoding);
-  if (!mayHaveLinks(text)) return response;
   const json = response.json ?? parseJson(text);
   if (json === undefined) return response;
   const rewritten = rewriteLinks(text, mapper);
@@ -164,8 +166,10 @@ function parseJson(text: string): object | undefined {
 type Encoding = UnicodeEncoding['encoding'] | 'latin1';
 
 /** `latin1` stands for every encoding that contains ASCII: its bytes stay as they are. */
-const encodingOf = (body: Buffer): { readonly encoding: Encoding; readonly start: number } =>
-  unicodeEncodingOf(body) ?? { encoding: isUtf8(body) ? 'utf-8' : 'latin1', start: 0 };
+const encodingOfAscii = (body: Buffer): { readonly encoding: Encoding; readonly start: number } => ({
+  encoding: isUtf8(body) ? 'utf-8' : 'latin1',
+  start: 0,
+});
 
 const decode = (bytes: Buffer, encoding: Encoding): string =>
   encoding === 'utf-16be' ? swapped(bytes).toString('utf-16le') : bytes.toString(encoding);

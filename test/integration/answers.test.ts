@@ -182,6 +182,11 @@ const rows: readonly Row[] = [
       { name: 'a web page', status: 200, headers: [type('text/html; charset=utf-8')], body: page },
       { name: 'a web page as JSON', status: 201, headers: [type('application/json')], body: page },
       { name: 'a redirect', status: 302, headers: [['Location', 'https://bank.example/maintenance']] },
+      {
+        name: 'a redirect to a page',
+        status: 302,
+        headers: [['Location', '/payments/info/maintenance.html']],
+      },
       { name: 'nothing', status: 200 },
       { name: 'a 204', status: 204 },
       { name: 'an empty object', ...json(201, {}) },
@@ -205,6 +210,7 @@ const rows: readonly Row[] = [
     operations: others,
     answers: [
       { name: 'a web page', status: 200, headers: [type('text/html')], body: page },
+      { name: 'a web page without a label', status: 200, body: page },
       { name: 'a web page with 401', status: 401, headers: [type('Text/HTML;charset=utf-8')], body: page },
       { name: 'a web page with 429', status: 429, headers: [type('text/html')], body: page },
       { name: 'a redirect', status: 303, headers: [['Location', 'https://bank.example/maintenance']] },

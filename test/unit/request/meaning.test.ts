@@ -123,6 +123,33 @@ describe('the meaning of an answer', () => {
     assert.equal(meaning(cancellation, 304).why, 'the bank answered 304');
   });
 
+  test('is in doubt for a redirect to a page whose path looks like that of a payment', () => {
+    for (const page of [
+      'https://www.bank.example/payments/info/maintenance.html',
+      '/web/payments/de/login?next=1',
+    ])
+      assert.equal(outcome(initiation, 302, location(page)), 'in-doubt', page);
+    assert.equal(idIn(location(linked), 303), 'linked');
+    assert.equal(
+      idIn(location('/v1/payments/SEPA/linked')),
+      'linked',
+      'a 201 may spell the product differently',
+    );
+  });
+
+  test('is in doubt for a web page to another write, whatever its label is', () => {
+    for (const one of [cancellation, authorisation])
+      for (const label of ['application/xhtml+xml', 'text/plain', 'application/json', undefined])
+        for (const body of [
+          '<!doctype html><p>Sorry',
+          '<html><body>Sorry<br></body></html>',
+          '\n<HTML lang="de">',
+        ]) {
+          const headers = label === undefined ? [] : ([['Content-Type', label]] as const);
+          assert.equal(outcome(one, 200, { headers, body }), 'in-doubt', `${label} ${body}`);
+        }
+  });
+
   test('is in doubt for a 3xx, a 408 or a web page to another write', () => {
     for (const one of [cancellation, authorisation]) {
       for (const status of [300, 302, 304, 399, 408]) assert.equal(outcome(one, status), 'in-doubt');

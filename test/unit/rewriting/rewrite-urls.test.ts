@@ -282,6 +282,15 @@ describe('rewriteUrls of an encoded response', () => {
     });
   }
 
+  test('keeps the bytes of an answer to a write that cannot be decoded, because its meaning is known', async () => {
+    const meaning = { outcome: 'accepted', paymentId: '1', why: undefined } as const;
+    const headers: HeaderFields = [json, ['Content-Encoding', 'gzip'], ['Location', '/v1/payments/p/1']];
+    const response = { ...bankResponse(headers, 'no gzip'), meaning };
+    const result = await stage(routedRequest('/berlingroup/v1/payments/p'), async () => response);
+    assert.equal(result.body, response.body);
+    assert.deepEqual(result.headers.at(-1), ['Location', `${publicUrl}/berlingroup/v1/payments/p/1`]);
+  });
+
   test('E6: fails with UPSTREAM_MALFORMED if the decoded body exceeds the limit', async () => {
     const bomb = (bytes: number) =>
       bankResponse([json, ['Content-Encoding', 'gzip']], gzipSync(Buffer.alloc(bytes, ' ')));
