@@ -222,6 +222,32 @@ describe('webhooks', () => {
     await gateway.start();
     await untilReceived(receiver, 'ACCC');
   });
+
+  test('report a payment with an unusual id, which is read as the bank spells it, with the fixed values of the environment', async (t) => {
+    const receiver = await startWebhookReceiver(t);
+    let status = 'RCVD';
+    const stub = await startStubBank(t, ({ method }) =>
+      method === 'POST'
+        ? {
+            ...statusResponse('RCVD', { paymentId: 'a/b' }, [['Location', `${initiation.path}/a%2fb`]]),
+            status: 201,
+          }
+        : statusResponse(status),
+    );
+    const fixed = { query: { bic: 'HABA' }, headers: { 'X-Portal': 'one' } };
+    const environments = { sandbox: { baseUrl: stub.baseUrl, ...fixed } };
+    const gateway = await startGateway(t, { environments, clients: [clientSection(t, receiver)], ...eager });
+    const created = await call(gateway.url, initiationWith(hookOf(receiver)));
+    assert.equal(created.status, 201);
+    status = 'ACCC';
+    await untilReceived(receiver, 'ACCC');
+    const polls = stub.requests.slice(1);
+    assert.ok(polls.length > 0);
+    for (const poll of polls) {
+      assert.equal(poll.path, `${initiation.path}/a%2fb/status?bic=HABA`);
+      assert.equal(poll.header('x-portal'), 'one');
+    }
+  });
 });
 
 describe('webhooks on Redis', { skip: skipWithoutRedisServer }, () => {
