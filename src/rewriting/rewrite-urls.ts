@@ -131,8 +131,8 @@ function withPublicLinks(response: PisResponse, mapper: LinkMapper): PisResponse
   return decodeBody(response).then(
     (original) => (original ? withLinksIn(original, response, mapper) : response),
     (thrown: unknown) => {
-      const isDecided = response.meaning !== undefined; // the answer to a write, which is not lost because its links are
-      if (!isDecided && isJson(headerValue(response.headers, 'content-type'))) throw thrown;
+      const namesPayment = response.meaning?.paymentId !== undefined; // in a field: it is accepted, whatever its body is
+      if (!namesPayment && isJson(headerValue(response.headers, 'content-type'))) throw thrown;
       return response;
     },
   );

@@ -123,7 +123,6 @@ const faultCases: readonly FaultCase[] = [
   withFault({ name: 'carriage-return-in-header' }, ...malformed),
   withFault({ name: 'huge-headers' }, ...malformed),
   withFault({ name: 'switching-protocols' }, ...malformed),
-  withFault({ name: 'corrupt-gzip-answer' }, ...malformed),
   withFault({ name: 'huge-answer' }, ...malformed),
   withFault({ name: 'huge-answer', framing: 'content-length' }, ...malformed),
   withFault({ name: 'two-answers' }, ...success),

@@ -282,7 +282,7 @@ describe('rewriteUrls of an encoded response', () => {
     });
   }
 
-  test('keeps the bytes of an answer to a write that cannot be decoded, because its meaning is known', async () => {
+  test('keeps the bytes of an answer that cannot be decoded if a field names the new payment', async () => {
     const meaning = { outcome: 'accepted', paymentId: '1', why: undefined } as const;
     const headers: HeaderFields = [json, ['Content-Encoding', 'gzip'], ['Location', '/v1/payments/p/1']];
     const response = { ...bankResponse(headers, 'no gzip'), meaning };
