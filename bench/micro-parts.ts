@@ -96,6 +96,7 @@ const mapLinksOf = createMapLinks({
   publicUrl: 'https://gateway.example',
   segment: 'berlingroup',
   match,
+  authorisationTypes: ['authorisations', 'cancellation-authorisations'],
   hasAnyService: false,
   onKept() {},
 });

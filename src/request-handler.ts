@@ -206,6 +206,7 @@ function createRequestHandler(
       publicUrl: listen.publicUrl,
       segment: standard.segment,
       match,
+      authorisationTypes: standard.authorisationTypes,
       hasAnyService: standard.paymentServices === 'any',
       onKept: createKeptLinkLog(telemetry.log),
     }),

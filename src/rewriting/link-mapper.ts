@@ -49,6 +49,7 @@ interface LinkMapperSettings {
   /** The path before `/v1`; zero or more path segments. */
   readonly segment: string;
   readonly match: Matcher;
+  readonly authorisationTypes: 'any' | readonly string[];
   /** With any payment service, every path ends like that of an operation: then only complete paths are links to the API. */
   readonly hasAnyService: boolean;
   /** Called for a link into the bank's API that cannot be followed through the gateway, and therefore stays as it is. */
@@ -60,14 +61,23 @@ export type MapLinksOf = (request: RoutedRequest, paymentId: string | undefined)
 
 export function createMapLinks(settings: LinkMapperSettings): MapLinksOf {
   const prefix = prefixOf(settings.segment);
-  const gateway = { ...settings, prefix, publicPrefix: settings.publicUrl.replace(/\/+$/, '') + prefix };
+  const publicPrefix = settings.publicUrl.replace(/\/+$/, '') + prefix;
+  const gateway = { ...settings, prefix, publicPrefix, ...usualFormsOf(settings.authorisationTypes) };
   return (request, paymentId) => new LinksOfResponse(gateway, request, paymentId);
 }
 
 interface GatewayOfLinks extends LinkMapperSettings {
+  readonly usualId: RegExp;
+  readonly usualRest: RegExp;
   /** Such as `/berlingroup/v1`, and with the public URL in front. */
   readonly prefix: string;
   readonly publicPrefix: string;
+}
+
+interface OwnPath {
+  readonly start: string;
+  /** Length of what precedes `/{payment-service}`. */
+  readonly prefixEnd: number;
 }
 
 class LinksOfResponse implements BankLinkMapper {
@@ -78,6 +88,8 @@ class LinksOfResponse implements BankLinkMapper {
   #payment: string | undefined;
   /** The path segments of authorisations, by id; `undefined` until there is one. */
   #authorisations: Map<string, string> | undefined;
+  /** See `#ownPaths`; `undefined` until the first link. */
+  #own: readonly OwnPath[] | undefined;
   /** The different beginnings of paths at the bank; `undefined` until the first link. */
   #prefixes: readonly string[] | undefined;
 
@@ -91,6 +103,8 @@ class LinksOfResponse implements BankLinkMapper {
 
   link(url: string, relation: string): string | undefined {
     const { environment } = this.#request;
+    const usual = this.#usualTailOf(url);
+    if (usual !== undefined) return this.#settings.publicPrefix + usual;
     if (url.length > maxLinkLength) {
       this.#settings.onKept(environment.name, relation);
       return undefined;
@@ -102,6 +116,46 @@ class LinksOfResponse implements BankLinkMapper {
     if (tail !== undefined) return this.#settings.publicPrefix + tail + search + fragment;
     this.#settings.onKept(environment.name, relation);
     return undefined;
+  }
+
+  /**
+   * The tail of a link to the payment of the response, in the bank's only prefix and without anything unusual. Nearly all links are such;
+   * to match them like a request would take three times as long (a tenth of the CPU time of a payment).
+   */
+  #usualTailOf(url: string): string | undefined {
+    this.#own ??= this.#ownPaths();
+    for (const own of this.#own) {
+      if (!url.startsWith(own.start) || !this.#settings.usualRest.test(url.slice(own.start.length))) continue;
+      this.#payment ??= this.#paymentId;
+      return url.slice(own.prefixEnd);
+    }
+    return undefined;
+  }
+
+  /** The beginnings of links to the payment; none if its id or its paths at the bank are not the usual ones. */
+  #ownPaths(): readonly OwnPath[] {
+    const { environment, operation } = this.#request;
+    const id = this.#paymentId;
+    const isSpelledOtherwise = this.#payment !== undefined && this.#payment !== id;
+    const [prefix, another] = this.#bankPrefixes();
+    if (
+      id === undefined ||
+      !this.#settings.usualId.test(id) ||
+      isSpelledOtherwise ||
+      prefix === undefined ||
+      another !== undefined
+    )
+      return [];
+    const path = `${prefix}/${operation.paymentService}/${operation.paymentProduct}/${id}`;
+    return [
+      { start: path, prefixEnd: prefix.length },
+      { start: environment.origin + path, prefixEnd: environment.origin.length + prefix.length },
+    ];
+  }
+
+  #bankPrefixes(): readonly string[] {
+    this.#prefixes ??= [...new Set(Object.values(this.#request.environment.prefixes))];
+    return this.#prefixes;
   }
 
   payerLink(url: string): string | undefined {
@@ -135,8 +189,7 @@ class LinksOfResponse implements BankLinkMapper {
    */
   #tailOf(path: string, search: string, relation: string, isAbsolute: boolean): string | undefined {
     if (hasDotSegment.test(path)) return undefined;
-    this.#prefixes ??= [...new Set(Object.values(this.#request.environment.prefixes))];
-    for (const prefix of this.#prefixes) {
+    for (const prefix of this.#bankPrefixes()) {
       if (!path.startsWith(`${prefix}/`)) continue;
       const tail = path.slice(prefix.length);
       const operation = this.#accepted(tail, search, relation);
@@ -206,6 +259,16 @@ class LinksOfResponse implements BankLinkMapper {
     this.#noteAuthorisation(authorisationId, authorisation);
     return tail;
   }
+}
+
+/** An id of plain characters that is no name of a sub-resource, and what may follow it in a link to its payment. */
+function usualFormsOf(
+  types: LinkMapperSettings['authorisationTypes'],
+): Pick<GatewayOfLinks, 'usualId' | 'usualRest'> {
+  const names = (types === 'any' ? [] : types).map((type) => type.replaceAll('.', '\\.'));
+  const id = `(?!(?:\\.{1,2}|${['status', ...names].join('|')})$)[\\w.~-]{1,256}`;
+  const lists = names.length === 0 ? '' : `|/(?:${names.join('|')})(?:/${id})?`;
+  return { usualId: new RegExp(`^${id}$`), usualRest: new RegExp(`^(?:/status${lists})?$`) };
 }
 
 /** Whether the bank receives the query of a link, although the gateway sets some parameters. Values in files are those of the bank. */

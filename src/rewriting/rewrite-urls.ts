@@ -143,12 +143,13 @@ function withLinksIn(original: Buffer, response: PisResponse, mapper: LinkMapper
   const unicode = unicodeEncodingOf(original);
   if (!unicode && !mayHaveLinks(original)) return response; // most bodies, which need not be decoded
   const { encoding, start } = unicode ?? encodingOfAscii(original);
-  const text = decode(original.subarray(start), encoding);
+  const text = decode(start === 0 ? original : original.subarray(start), encoding);
   const json = response.json ?? parseJson(text);
   if (json === undefined) return response;
   const rewritten = rewriteLinks(text, mapper);
   if (rewritten === text) return response;
-  const body = Buffer.concat([original.subarray(0, start), encode(rewritten, encoding)]);
+  const encoded = encode(rewritten, encoding);
+  const body = start === 0 ? encoded : Buffer.concat([original.subarray(0, start), encoded]);
   const headers = response.headers.filter((field) => !describesBytes(field));
   return { ...response, body, json, headers };
 }

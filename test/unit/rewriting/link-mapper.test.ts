@@ -422,3 +422,26 @@ test('links of any number of segments and any length cost little: only the last 
   }
   assert.ok(matches <= 6, `${matches} matches`);
 });
+
+test('a link to the payment of the response is rewritten only if the gateway accepts it, also without the complete match', () => {
+  for (const id of ['status', 'authorisations', '..', '.'])
+    assertUnmapped([`${bank}/payments/p/${id}`, `${bank}/payments/p/${id}/status`], linksOf(initiation, id));
+  for (const rest of [
+    '/authorisations/status',
+    '/authorisations/..',
+    '/authorisations/a/b',
+    '/statusx',
+    '/',
+    '/status/',
+  ])
+    assertUnmapped([`${bank}/payments/p/1${rest}`], linksOf(initiation, '1'));
+  for (const rest of [
+    '',
+    '/status',
+    '/authorisations',
+    '/cancellation-authorisations/a-1',
+    '/authorisations/a=b',
+    '?a=b',
+  ])
+    assertMapped({ [`${bank}/payments/p/1${rest}`]: `${own}/payments/p/1${rest}` }, linksOf(initiation, '1'));
+});

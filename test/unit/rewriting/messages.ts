@@ -24,6 +24,7 @@ export function createMapper(changes: Partial<Parameters<typeof createMapLinks>[
     publicUrl,
     segment: 'berlingroup',
     match,
+    authorisationTypes: ['authorisations', 'cancellation-authorisations'],
     hasAnyService: false,
     onKept: (_, relation) => kept.push(relation),
     ...changes,
