@@ -251,9 +251,10 @@ export const isId = (text: string): boolean =>
 /**
  * An id as a path segment, in the spelling that the gateway uses unless the bank's own links have another one.
  *
- * @param id for which `isId` holds
+ * Never throws: a bank may issue an id that no path can contain, and for which `isId` does not hold.
  */
-export const idToSegment = (id: string): string => (isStrictId(id) ? id : encodeURIComponent(id));
+export const idToSegment = (id: string): string =>
+  isStrictId(id) ? id : encodeURIComponent(id.toWellFormed()); // an unpaired surrogate would throw
 
 /** The id that a path segment contains, percent-decoded once; `undefined` if it is no id. */
 export function segmentToId(segment: string): string | undefined {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { createMatcher, type Match, type Operation } from '../../../src/pis/operations.ts';
+import { createMatcher, idToSegment, type Match, type Operation } from '../../../src/pis/operations.ts';
 
 const match = createMatcher({
   segment: 'berlingroup',
@@ -266,6 +266,11 @@ describe('ids of a bank outside of the strict set', () => {
         operationOf(match('GET', `${v1}/payments/p/${spelling}/status`)).path,
         `${v1}/payments/p/ORD%3B2026/status`,
       );
+  });
+
+  test('have a spelling even if no path can contain them', () => {
+    for (const id of ['a\ud800b', '\udc00', '..', 'a%b', '\u0000'])
+      assert.match(idToSegment(id), /^[\w.%-]+$/);
   });
 
   test('can be ids of the strict set in a spelling that clients do not use', () => {
