@@ -109,7 +109,7 @@ class LinksOfResponse implements BankLinkMapper {
       this.#settings.onKept(environment.name, relation);
       return undefined;
     }
-    const parts = plainPartsOf(url, environment.origin) ?? partsOf(url);
+    const parts = partsOf(url);
     if (!parts || (parts.origin !== undefined && parts.origin !== environment.origin)) return undefined;
     const { origin, path, search, fragment } = parts;
     const tail = this.#tailOf(path, search, relation, origin !== undefined);
@@ -290,16 +290,6 @@ interface LinkParts {
   /** With its hash; empty without a fragment. */
   readonly fragment: string;
 }
-
-/** The parts of a link without anything unusual, as nearly all are: it costs a third of the analysis of any text. */
-function plainPartsOf(url: string, origin: string): LinkParts | undefined {
-  const isAbsolute = url.startsWith(origin);
-  const path = isAbsolute ? url.slice(origin.length) : url;
-  if (!plainPath.test(path)) return undefined;
-  return { origin: isAbsolute ? origin : undefined, path, search: '', fragment: '' };
-}
-
-const plainPath = /^(?:\/[\w.~=:@+,!$*-]+)+$/;
 
 /**
  * Splits a link (RFC 3986 appendix B). Programs disagree about user information, network-path references and backslashes, so such
