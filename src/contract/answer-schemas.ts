@@ -171,6 +171,19 @@ export const answerDefinitions = {
   ),
   /** The JSON part of a periodic payment whose other part is pain.001. */
   shownStandingOrder: object(schedule, ['startDate', 'frequency']),
+  shownBulkPayment: object(
+    {
+      batchBookingPreferred: flag,
+      debtorAccount: ref('account'),
+      debtorName: since11(text(70), notReturned),
+      paymentInformationId: text(35),
+      requestedExecutionDate: date,
+      requestedExecutionTime: dateAndTime,
+      payments: arrayOf(object(transfer)),
+      ...state,
+    },
+    ['payments', 'debtorAccount'],
+  ),
   cancellationStarted: object(
     {
       transactionStatus,
@@ -192,6 +205,24 @@ export const answerDefinitions = {
       _links: ref('links'),
     },
     ['scaStatus', 'authorisationId', '_links'],
+  ),
+  /** After each step of the payer: identification, password, choice of a method, TAN, confirmation. */
+  authorisationUpdated: object(
+    {
+      transactionFees: ref('amount'),
+      currencyConversionFee: ref('amount'),
+      estimatedTotalAmount: ref('amount'),
+      estimatedInterbankSettlementAmount: ref('amount'),
+      scaStatus: ref('scaStatus'),
+      authorisationId: text(),
+      trustedBeneficiaryFlag: flag,
+      ...scaSteps,
+      psuMessage,
+      tppMessages: since11(tppMessages, notReturned),
+      tppMessage,
+      _links: ref('links'),
+    },
+    ['scaStatus'],
   ),
   authorisationList: object(
     {

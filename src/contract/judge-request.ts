@@ -40,7 +40,7 @@ import {
 } from './request-headers.ts';
 import type { requestDefinitions } from './request-schemas.ts';
 
-/** A request of one of the eight operations; can be sent to a worker thread. */
+/** A request; can be sent to a worker thread. */
 export interface JudgedRequest {
   readonly operation: OperationName;
   readonly paymentService: string;
@@ -130,6 +130,12 @@ interface Content {
 
 const nothing: Content = { json: undefined, xml: undefined };
 
+/** The definition of the body of an operation on an authorisation. */
+const authorisationBodies: Readonly<Partial<Record<OperationName, keyof typeof requestDefinitions>>> = {
+  startAuthorisation: 'authorisationStart',
+  updatePsuData: 'authorisationUpdate',
+};
+
 function inspectBody(
   request: JudgedRequest,
   { contentType, contentEncoding }: InspectedHeaders,
@@ -138,7 +144,9 @@ function inspectBody(
   satisfiesAll: SatisfiesAll | undefined,
 ): Content {
   const { operation, paymentService, paymentProduct } = request;
-  if (operation !== 'initiatePayment' && operation !== 'startAuthorisation') {
+  if (operation === 'updatePayment') return nothing; // not in the standard
+  const definition = authorisationBodies[operation];
+  if (operation !== 'initiatePayment' && !definition) {
     if (body.length > 0) list.add('harmful', 'unexpected-body', 'body', 'refused');
     return nothing;
   }
@@ -150,9 +158,9 @@ function inspectBody(
     list.add('harmful', 'content-encoding', 'headers/Content-Encoding', 'not-judged');
     return nothing;
   }
-  if (operation === 'startAuthorisation') {
+  if (definition) {
     if (!hasFormat(contentType, 'json')) return nothing;
-    return { ...nothing, json: inspectJson(body, 'authorisationStart', 'body', list, satisfiesAll) };
+    return { ...nothing, json: inspectJson(body, definition, 'body', list, satisfiesAll) };
   }
   const format = formatOf(paymentService, paymentProduct);
   if (contentType !== undefined && !hasFormat(contentType, format)) return nothing; // judgeContentType reports it
@@ -211,6 +219,7 @@ function inspectJson(
       checkEndDate(value, root, list);
       break;
     case 'authorisationStart':
+    case 'authorisationUpdate':
       if (countSteps(value) > 1) list.add('notable', 'several-bodies', root, 'may-be-refused');
       break;
     case 'bulkElement':
@@ -224,7 +233,7 @@ function inspectJson(
 }
 
 const countSteps = (value: unknown) =>
-  ['psuData', 'authenticationMethodId', 'scaAuthenticationData'].filter(
+  ['psuData', 'authenticationMethodId', 'scaAuthenticationData', 'confirmationCode'].filter(
     (name) => fieldOf(value, name) !== undefined,
   ).length;
 
@@ -257,7 +266,7 @@ function judgeContentType(
   { request: { operation, paymentService, paymentProduct }, headers: { contentType } }: InspectedRequest,
   list: DeviationList,
 ): void {
-  if (operation !== 'initiatePayment' && operation !== 'startAuthorisation') return;
+  if (operation !== 'initiatePayment' && !authorisationBodies[operation]) return;
   const format = operation === 'initiatePayment' ? formatOf(paymentService, paymentProduct) : 'json';
   checkContentType(version, operation, contentType, format, list);
 }
@@ -293,6 +302,7 @@ function judgeJson(contract: Contract, json: InspectedJson, receivedAtMs: number
       checkMonths(value, version === '1.3.11', root, list);
       break;
     case 'authorisationStart':
+    case 'authorisationUpdate':
     case 'bulkElement':
       break;
   }

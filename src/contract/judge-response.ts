@@ -67,7 +67,7 @@ interface Success {
   readonly definition: string | undefined;
 }
 
-/** OpenAPI of 1.3.6 and 1.3.11, which agree on every status. */
+/** OpenAPI of 1.3.6 and 1.3.11, which agree on every status. Of an operation that is not in the standard, only errors are judged. */
 const successes: Readonly<Record<OperationName, readonly Success[]>> = {
   initiatePayment: [{ status: 201, definition: 'paymentInitiated' }],
   getPayment: [{ status: 200, definition: 'shownPayment' }],
@@ -80,12 +80,16 @@ const successes: Readonly<Record<OperationName, readonly Success[]>> = {
   startAuthorisation: [{ status: 201, definition: 'authorisationStarted' }],
   listAuthorisations: [{ status: 200, definition: 'authorisationList' }],
   getAuthorisation: [{ status: 200, definition: 'authorisation' }],
+  updatePsuData: [{ status: 200, definition: 'authorisationUpdated' }],
+  updatePayment: [], // not in the standard
+  getBulkPayment: [{ status: 200, definition: 'shownBulkPayment' }],
 };
 
 const errors: ReadonlySet<number> = new Set([400, 401, 403, 404, 405, 406, 408, 409, 415, 429, 500, 503]);
 
 function judgeStatus(operation: OperationName, status: number, list: DeviationList): void {
   if (errors.has(status) || successes[operation].some((success) => success.status === status)) return;
+  if (status < 300 && successes[operation].length === 0) return;
   const path = `status/${Math.floor(status / 100)}xx`;
   // 200 answers a repeated initiation, and a cancellation at some banks (Bank Frick); other errors are from RFC 9110.
   const isKnown = status === 200 && (operation === 'initiatePayment' || operation === 'cancelPayment');
@@ -154,11 +158,17 @@ function inspectBody(
 const repeated = (operation: OperationName, status: number): Success | undefined =>
   operation === 'initiatePayment' && status === 200 ? successes.initiatePayment[0] : undefined;
 
+const showsPayment: ReadonlySet<OperationName> = new Set([
+  'getPayment',
+  'getPeriodicPayment',
+  'getBulkPayment',
+]);
+
 /** The ISO 20022 message that a bank may return for a payment in XML. */
 function messageOf({ operation, paymentProduct }: JudgedResponse): MessageName | undefined {
   if (!isXmlProduct(paymentProduct)) return undefined;
   if (operation === 'getPaymentStatus') return 'pain.002';
-  return operation === 'getPayment' || operation === 'getPeriodicPayment' ? 'pain.001' : undefined;
+  return showsPayment.has(operation) ? 'pain.001' : undefined;
 }
 
 function inspectXml(

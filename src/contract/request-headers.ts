@@ -3,7 +3,7 @@
 import { isIP } from 'node:net';
 import { type HeaderFields, isNamed, lowerCase } from '../pis/headers.ts';
 import { cacheByName } from '../pis/name-cache.ts';
-import type { OperationName } from '../pis/operations.ts';
+import { type OperationName, operations } from '../pis/operations.ts';
 import type { Deviation, DeviationList, Rule } from './deviation.ts';
 import { checkSignature, signedNamesIn } from './digest.ts';
 import type { StandardVersion } from './standard-versions.ts';
@@ -183,18 +183,13 @@ function isAddress(value: string): Fault | undefined {
   return version === 6 ? ipv6 : refused('format');
 }
 
-const all: ReadonlySet<OperationName> = new Set([
-  'initiatePayment',
-  'getPayment',
-  'getPeriodicPayment',
-  'getPaymentStatus',
-  'cancelPayment',
-  'startAuthorisation',
-  'listAuthorisations',
-  'getAuthorisation',
-]);
+const all: ReadonlySet<OperationName> = new Set(operations.map(({ name }) => name));
 const initiate: ReadonlySet<OperationName> = new Set(['initiatePayment']);
-const initiateOrAuthorise: ReadonlySet<OperationName> = new Set(['initiatePayment', 'startAuthorisation']);
+const initiateOrAuthorise: ReadonlySet<OperationName> = new Set([
+  'initiatePayment',
+  'startAuthorisation',
+  'updatePsuData',
+]);
 const initiateOrCancel: ReadonlySet<OperationName> = new Set(['initiatePayment', 'cancelPayment']);
 const writes: ReadonlySet<OperationName> = new Set([
   'initiatePayment',

@@ -23,6 +23,21 @@ const executedAtOnce = absent('not-in-service', 'harmful', 'executed-at-once');
 const refusedHere = absent('not-in-service', 'harmful', 'refused');
 const ignoredHere = absent('not-in-service', 'notable', 'may-be-ignored');
 
+/** The data of the payer; a body has those of one step. */
+const stepsOfPayer: Schema = {
+  psuData: {
+    ...object({
+      password: text(),
+      encryptedPassword: text(),
+      additionalPassword: text(),
+      additionalEncryptedPassword: text(),
+    }),
+    minProperties: 1,
+  },
+  authenticationMethodId: requiredText(35),
+  scaAuthenticationData: requiredText(),
+};
+
 export const requestDefinitions = {
   singlePayment: object(
     {
@@ -82,17 +97,9 @@ export const requestDefinitions = {
 
   /** It is empty, or has the data of one step. */
   authorisationStart: object({
-    psuData: {
-      ...object({
-        password: text(),
-        encryptedPassword: text(),
-        additionalPassword: text(),
-        additionalEncryptedPassword: text(),
-      }),
-      minProperties: 1,
-    },
-    authenticationMethodId: requiredText(35),
-    scaAuthenticationData: requiredText(),
+    ...stepsOfPayer,
     confirmationCode: absent('not-in-service', 'notable', 'ignored'), // belongs to PUT
   }),
+  /** As above; after a redirect, it may be a confirmation. */
+  authorisationUpdate: object({ ...stepsOfPayer, confirmationCode: requiredText() }),
 } as const satisfies Readonly<Record<string, Schema>>;

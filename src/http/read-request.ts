@@ -7,7 +7,13 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { HeaderField } from '../pis/headers.ts';
-import type { Lane, Matcher, Operation } from '../pis/operations.ts';
+import {
+  type Lane,
+  type Matcher,
+  mayHaveBody,
+  type Operation,
+  type OptionalOperation,
+} from '../pis/operations.ts';
 import { emptyBody } from '../request/body-buffer.ts';
 import { GatewayError } from '../request/errors.ts';
 import type { Client, PisRequest } from '../request/messages.ts';
@@ -67,7 +73,7 @@ export function createRequestReader(settings: RequestReaderSettings): ReadReques
     const client = authenticate(incoming.socket, head.apiKey);
     head.client = client;
     if (head.requestId === undefined) throw requestIdInvalid();
-    if (operation.method !== 'POST' && hasBody(incoming, head)) throw unexpectedBody(operation, outgoing);
+    if (!mayHaveBody(operation) && hasBody(incoming, head)) throw unexpectedBody(operation, outgoing);
     const wantsEvents = operation.readsStatus && prefersEvents(head.accept);
     return {
       operation,
@@ -105,7 +111,7 @@ export function createRequestReader(settings: RequestReaderSettings): ReadReques
   ): PisRequest | Promise<PisRequest> => {
     if (head.announcesBody) {
       const { operation } = request;
-      if (operation.method !== 'POST')
+      if (!mayHaveBody(operation))
         return awaitEmptyBody(request, incoming, () => unexpectedBody(operation, outgoing));
       const body = arrivedBody(incoming, maxBodyBytes);
       if (!body) return readBody(request, incoming, maxBodyBytes, memory);
@@ -184,12 +190,13 @@ function operationOf(match: Matcher, incoming: IncomingMessage): Operation {
     case 'unknown-product':
       throw new GatewayError('PRODUCT_UNKNOWN', `Not available: ${found.why}.`);
     case 'wrong-method':
-      throw methodNotAllowed(found.allow.join(', '));
+      throw methodNotAllowed(found.allow.join(', '), found.notOffered);
   }
 }
 
-function methodNotAllowed(allow: string): GatewayError {
-  const text = `This path supports only ${allow}; the gateway does not support embedded SCA (PUT on an authorisation).`;
+function methodNotAllowed(allow: string, notOffered: OptionalOperation | undefined): GatewayError {
+  const hint = notOffered && `; the operator can offer ${notOffered} with the setting standard.alsoOffer`;
+  const text = `This path supports only ${allow}${hint ?? ''}.`;
   return new GatewayError('METHOD_NOT_ALLOWED', text, { headers: [['Allow', allow]] });
 }
 

@@ -184,8 +184,9 @@ export const isUnresolved = (entry: LedgerEntry | undefined): boolean =>
 export function statusPathOf({ path, operation, paymentId }: LedgerEntry): string | undefined {
   if (paymentId === undefined) return undefined;
   if (operation === 'initiatePayment') return `${path}/${idToSegment(paymentId)}/status`;
-  if (operation === 'cancelPayment') return `${path}/status`;
-  return path.replace(/[^/]+$/, 'status'); // replaces the authorisations segment
+  if (operation === 'cancelPayment' || operation === 'updatePayment') return `${path}/status`;
+  // Replaces the segments after the payment: the type of the authorisation, and its id.
+  return path.replace(operation === 'updatePsuData' ? /[^/]+\/[^/]+$/ : /[^/]+$/, 'status');
 }
 
 /** An entry and its stored text: each step of an entry is serialized once. */

@@ -49,7 +49,9 @@ export async function startedAuthorisationIn(
 
 /** The path segment of the authorisations that a write starts. */
 export function authorisationTypeOf({ name, path }: Pick<Operation, 'name' | 'path'>): string {
-  if (name === 'startAuthorisation') return path.slice(path.lastIndexOf('/') + 1);
+  const segments = path.split('/');
+  if (name === 'startAuthorisation') return segments.at(-1) ?? '';
+  if (name === 'updatePsuData') return segments.at(-2) ?? '';
   return name === 'cancelPayment' ? 'cancellation-authorisations' : 'authorisations';
 }
 

@@ -1,5 +1,6 @@
 /**
- * The eight operations of the payment initiation service, and the matching of request lines.
+ * The eight operations of the payment initiation service, three more that `standard.alsoOffer` can add, and the matching of
+ * request lines.
  *
  * This table is the only place that defines methods and path shapes. All other code reads the traits of a row.
  * Source: OpenAPI of NextGenPSD2 XS2A 1.3.6 and 1.3.11, which agree on every path (CC BY 4.0, The Berlin Group).
@@ -8,7 +9,11 @@
 import { querySyntaxProblem } from './query.ts';
 
 /** The methods that the standard uses for payments. All others are refused. */
-export type Method = 'GET' | 'POST' | 'DELETE';
+export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
+
+/** Whether requests with this method may have a body. */
+export const mayHaveBody = ({ method }: { readonly method: string }): boolean =>
+  method === 'POST' || method === 'PUT';
 
 /** Requests of one lane share a queue, a deadline and a circuit. `write` may move money, `status` is polled. */
 export type Lane = (typeof lanes)[number];
@@ -26,6 +31,10 @@ interface OperationRow {
   readonly readsStatus: boolean;
   readonly changesStatus: boolean;
   readonly showsStatus: ShownStatus;
+  /** Whether the body may contain a password or a one-time password of the payer. */
+  readonly carriesCredentials: boolean;
+  /** Whether the gateway offers it only if `standard.alsoOffer` names it (ADR 116). */
+  readonly isOptional: boolean;
 }
 
 /** Which status a 200 contains besides other data: the payment's, or that of one authorisation. */
@@ -36,6 +45,8 @@ const noTraits = {
   readsStatus: false,
   changesStatus: false,
   showsStatus: 'none',
+  carriesCredentials: false,
+  isOptional: false,
 } as const;
 
 /** Rows with the same shape differ in their method. */
@@ -87,6 +98,7 @@ export const operations = [
     shape: '/{payment-service}/{payment-product}/{paymentId}/{payment-authorisation}',
     lane: 'write',
     changesStatus: true,
+    carriesCredentials: true,
   },
   {
     ...noTraits,
@@ -103,10 +115,44 @@ export const operations = [
     lane: 'read',
     showsStatus: 'scaStatus',
   },
+  {
+    ...noTraits,
+    name: 'updatePsuData',
+    method: 'PUT',
+    shape: '/{payment-service}/{payment-product}/{paymentId}/{payment-authorisation}/{authorisation-id}',
+    lane: 'write',
+    changesStatus: true,
+    carriesCredentials: true,
+    isOptional: true,
+  },
+  {
+    ...noTraits,
+    name: 'updatePayment',
+    method: 'PUT',
+    shape: '/{payment-service}/{payment-product}/{paymentId}',
+    lane: 'write',
+    changesStatus: true,
+    carriesCredentials: true,
+    isOptional: true,
+  },
+  {
+    ...noTraits,
+    name: 'getBulkPayment',
+    method: 'GET',
+    shape: '/bulk-payments/{payment-product}/{paymentId}',
+    lane: 'read',
+    showsStatus: 'transactionStatus',
+    isOptional: true,
+  },
 ] as const satisfies readonly OperationRow[];
 
 /** Such as `getPaymentStatus`: the label in logs and metrics. */
 export type OperationName = (typeof operations)[number]['name'];
+
+/** An operation that the gateway offers only if `standard.alsoOffer` names it. */
+export type OptionalOperation = Extract<(typeof operations)[number], { isOptional: true }>['name'];
+
+export const optionalOperations = operations.flatMap((row) => (row.isOptional ? [row.name] : []));
 
 /** A matched request line: the traits of its row, its parameters, and the paths built from them. */
 export interface Operation {
@@ -117,6 +163,7 @@ export interface Operation {
   readonly readsStatus: boolean;
   readonly changesStatus: boolean;
   readonly showsStatus: ShownStatus;
+  readonly carriesCredentials: boolean;
   readonly paymentService: string;
   readonly paymentProduct: string;
   readonly paymentId?: string;
@@ -142,6 +189,8 @@ export interface PathRules {
   readonly paymentServices: 'any' | readonly string[];
   readonly paymentProducts: 'any' | readonly string[];
   readonly authorisationTypes: 'any' | readonly string[];
+  /** The optional operations that the gateway offers. */
+  readonly alsoOffer?: readonly OptionalOperation[];
 }
 
 /** An operation, or the reason of a refusal: 400, 404, 404 and 405. */
@@ -150,7 +199,12 @@ export type Match =
   | { readonly kind: 'malformed'; readonly why: string }
   | { readonly kind: 'unknown-path' }
   | { readonly kind: 'unknown-product'; readonly why: string }
-  | { readonly kind: 'wrong-method'; readonly allow: readonly Method[] };
+  | {
+      readonly kind: 'wrong-method';
+      readonly allow: readonly Method[];
+      /** The operation that this request would be if `standard.alsoOffer` named it. */
+      readonly notOffered: OptionalOperation | undefined;
+    };
 
 /**
  * Matches a method and a raw request target. Never throws.
@@ -179,6 +233,7 @@ export function createMatcher(rules: PathRules): Matcher {
     if (!startsWith(segments, prefix) || (unusual[0] ?? prefix.length) < prefix.length) return unknown;
 
     let fitting: Shape | undefined;
+    let notOffered: OptionalOperation | undefined;
     let allow: readonly Method[] = [];
     for (const shape of byLength.get(segments.length) ?? []) {
       if (!fitsShape(shape.parts, segments, prefix.length, rules, subResources)) continue;
@@ -189,11 +244,15 @@ export function createMatcher(rules: PathRules): Matcher {
         if (refusal) return refusal;
       }
       fitting = shape;
+      if (shape.traits.isOptional && !rules.alsoOffer?.includes(shape.traits.name)) {
+        if (shape.traits.method === method) notOffered = shape.traits.name;
+        continue;
+      }
       if (shape.traits.method === method)
         return { kind: 'operation', operation: operationOf(shape, read, prefix) };
       allow = [...allow, shape.traits.method];
     }
-    return fitting ? { kind: 'wrong-method', allow } : unknown;
+    return fitting ? { kind: 'wrong-method', allow, notOffered } : unknown;
   };
 }
 
@@ -379,7 +438,8 @@ function operationOf(
   prefix: readonly string[],
 ): Operation {
   const start = prefix.length;
-  const { name, method, lane, createsPayment, readsStatus, changesStatus, showsStatus } = traits;
+  const { name, method, lane, createsPayment, readsStatus, changesStatus, showsStatus, carriesCredentials } =
+    traits;
   const path = spelled ?? `/${(unusual.length === 0 ? segments : segments.map(idToSegment)).join('/')}`;
   const operation = {
     name,
@@ -389,6 +449,7 @@ function operationOf(
     readsStatus,
     changesStatus,
     showsStatus,
+    carriesCredentials,
     paymentService: segments[start] ?? '',
     paymentProduct: segments[start + 1] ?? '',
     unusualIds: unusual.length === 0 ? noUnusualIds : unusual.map((at) => unusualIdIn(parts[at - start])),

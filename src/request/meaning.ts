@@ -109,11 +109,11 @@ function messagesIn(content: Content): readonly unknown[] {
 }
 
 /**
- * Whether a 401 concerns the access of the TPP. To an operation on authorisations, a 401 may also be the answer to a wrong password or
- * TAN, which the bank has counted.
+ * Whether a 401 concerns the access of the TPP. If the request may contain credentials of the payer, it may also be the answer to a
+ * wrong password or TAN, which the bank has counted.
  */
-function isUnprocessed({ createsPayment, name }: Operation, content: Content): boolean {
-  if (createsPayment || name === 'cancelPayment') return true;
+function isUnprocessed({ carriesCredentials }: Operation, content: Content): boolean {
+  if (!carriesCredentials) return true;
   const codes: readonly unknown[] =
     content.kind === 'xml'
       ? (content.leaves.get('code') ?? [])

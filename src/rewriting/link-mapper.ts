@@ -206,11 +206,14 @@ class LinksOfResponse implements BankLinkMapper {
     return undefined;
   }
 
-  /** The operation of a link. A link to start something is followed with POST, any other one with GET, if there is one. */
+  /**
+   * The operation of a link. A link to start something is followed with POST, one to update an authorisation with PUT, any other one
+   * with GET, if there is one.
+   */
   #accepted(tail: string, search: string, relation: string): Operation | undefined {
     const { match, prefix } = this.#settings;
     const target = prefix + tail + search;
-    const preferred: Method = relation.startsWith('startAuthorisation') ? 'POST' : 'GET';
+    const preferred = methodFor(relation);
     let found = match(preferred, target);
     if (found.kind === 'wrong-method') found = match(found.allow[0] ?? preferred, target);
     if (found.kind !== 'operation') return undefined;
@@ -306,6 +309,18 @@ function partsOf(url: string): LinkParts | undefined {
   const origin = URL.parse(`${scheme}:${authority}`)?.origin;
   return origin?.startsWith('http') ? { origin, path, search, fragment } : undefined;
 }
+
+function methodFor(relation: string): Method {
+  if (relation.startsWith('startAuthorisation')) return 'POST';
+  return relation.startsWith('update') || stepsOfPayer.has(relation) ? 'PUT' : 'GET';
+}
+
+/** The relations of `PUT` that do not begin with `update` (OpenAPI 1.3.6 and 1.3.11). */
+const stepsOfPayer: ReadonlySet<string> = new Set([
+  'selectAuthenticationMethod',
+  'authoriseTransaction',
+  'confirmation',
+]);
 
 const hasScheme = /^[a-z][a-z0-9+.-]*:/i;
 

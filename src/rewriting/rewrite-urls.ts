@@ -47,7 +47,11 @@ export function rewriteUrls(mapLinksOf: MapLinksOf, publicUrl: string): Stage<Ro
 }
 
 /** Operations whose answers may name authorisations outside of links. */
-const listsAuthorisations: ReadonlySet<OperationName> = new Set(['startAuthorisation', 'listAuthorisations']);
+const listsAuthorisations: ReadonlySet<OperationName> = new Set([
+  'startAuthorisation',
+  'listAuthorisations',
+  'updatePsuData',
+]);
 
 async function finishWithIds(
   response: PisResponse | Promise<PisResponse>,

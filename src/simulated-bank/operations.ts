@@ -25,6 +25,13 @@ export function createOperations(
     initiatePayment: (call) => initiatePayment(context, call),
     getPayment: (call) => getPayment(context, call),
     getPeriodicPayment: (call) => getPayment(context, call),
+    getBulkPayment: (call) => getPayment(context, call),
+    updatePsuData: () => {
+      throw new BankError(405, 'SERVICE_INVALID', 'This bank does not support embedded SCA');
+    },
+    updatePayment: () => {
+      throw new BankError(405, 'SERVICE_INVALID', 'This bank does not support PUT on a payment');
+    },
     getPaymentStatus: (call) => getPaymentStatus(context, call),
     cancelPayment: (call) => cancelPayment(context, call),
     ...createAuthorisationOperations(context),

@@ -71,7 +71,7 @@ function operationsAt(service: string, fourth: string, depth: number): Record<st
   if (depth === 3 && service === 'payments') return { GET: 'getPayment', DELETE: 'cancelPayment' };
   if (depth === 3 && service === 'periodic-payments')
     return { GET: 'getPeriodicPayment', DELETE: 'cancelPayment' };
-  if (depth === 3) return { DELETE: 'cancelPayment' };
+  if (depth === 3) return { GET: 'getBulkPayment', DELETE: 'cancelPayment' };
   if (depth === 4 && fourth === 'status') return { GET: 'getPaymentStatus' };
   if (!authorisationTypes.includes(fourth)) return {};
   if (depth === 4) return { POST: 'startAuthorisation', GET: 'listAuthorisations' };

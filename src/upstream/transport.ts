@@ -13,7 +13,7 @@ import { createProxyMiddleware } from 'http-proxy-middleware';
 import type { FixedValues } from '../config/fixed-values.ts';
 import { hostWithoutBrackets } from '../config/values.ts';
 import { type HeaderField, type HeaderFields, isSameName, withFields } from '../pis/headers.ts';
-import type { Lane } from '../pis/operations.ts';
+import { type Lane, mayHaveBody } from '../pis/operations.ts';
 import { withQueryParameters } from '../pis/query.ts';
 import { createBatchScheduler } from '../request/batch-scheduler.ts';
 import { emptyBody } from '../request/body-buffer.ts';
@@ -279,7 +279,7 @@ class DetachedRequest {
     this.method = method;
     this.#path = path;
     this.headers = toNodeHeaders(headers);
-    if (body.length > 0 || method === 'POST') this.headers['content-length'] = String(body.length);
+    if (body.length > 0 || mayHaveBody({ method })) this.headers['content-length'] = String(body.length);
   }
 
   setPath(): void {

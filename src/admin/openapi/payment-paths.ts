@@ -1,6 +1,6 @@
 /** Generates the OpenAPI paths of the public API from the table of operations and the table of errors. */
 
-import { operations } from '../../pis/operations.ts';
+import { mayHaveBody, operations } from '../../pis/operations.ts';
 import { type ErrorCode, type ErrorDefinition, errorTable } from '../../request/errors.ts';
 
 type Row = (typeof operations)[number];
@@ -31,6 +31,12 @@ const summaries: Readonly<Record<Row['name'], { readonly summary: string; readon
   startAuthorisation: { summary: 'Start an authorisation of a payment or of its cancellation', status: 201 },
   listAuthorisations: { summary: 'List the authorisations', status: 200 },
   getAuthorisation: { summary: 'Read the status of an authorisation', status: 200 },
+  updatePsuData: {
+    summary: "Send the payer's password, choice of a method or TAN for an authorisation",
+    status: 200,
+  },
+  updatePayment: { summary: 'Update a payment, at banks that need it before its execution', status: 200 },
+  getBulkPayment: { summary: 'Read a bulk payment', status: 200 },
 };
 
 function describeOperation(row: Row) {
@@ -40,7 +46,7 @@ function describeOperation(row: Row) {
     operationId: row.name,
     tags: ['payments'],
     summary,
-    description: `${laneDescriptions[row.lane]} Every other response of the bank is forwarded with its status, body and headers.`,
+    description: `${row.isOptional ? `Only if \`standard.alsoOffer\` names ${row.name}. ` : ''}${laneDescriptions[row.lane]} Every other response of the bank is forwarded with its status, body and headers.`,
     security: [{}, { apiKey: [] }],
     parameters: [
       ref('parameters', 'X-Request-ID'),
@@ -56,7 +62,7 @@ function describeOperation(row: Row) {
         ? [ref('parameters', 'TPP-Notification-URI'), ref('parameters', 'TPP-Notification-Content-Preferred')]
         : []),
     ],
-    ...(row.method === 'POST' && { requestBody: ref('requestBodies', 'Opaque') }),
+    ...(mayHaveBody(row) && { requestBody: ref('requestBodies', 'Opaque') }),
     responses: {
       [status]: ref('responses', responseOf(row, status)),
       ...(row.readsStatus && { 204: ref('responses', 'EndOfStream') }),

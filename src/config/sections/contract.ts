@@ -24,6 +24,9 @@ const requireHeaders = z
     startAuthorisation: requiredHeaders('startAuthorisation'),
     listAuthorisations: requiredHeaders('listAuthorisations'),
     getAuthorisation: requiredHeaders('getAuthorisation'),
+    updatePsuData: requiredHeaders('updatePsuData'),
+    updatePayment: requiredHeaders('updatePayment'),
+    getBulkPayment: requiredHeaders('getBulkPayment'),
   } satisfies Record<OperationName, z.ZodType>)
   .prefault({})
   .describe(

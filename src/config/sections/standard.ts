@@ -1,6 +1,7 @@
 /** standard: the paths of the Berlin Group's payment initiation service that the gateway offers. */
 
 import { z } from 'zod';
+import { optionalOperations } from '../../pis/operations.ts';
 import { unlessNumber } from '../values.ts';
 
 const segment = /^[A-Za-z0-9._~-]{1,256}$/;
@@ -37,6 +38,12 @@ export const standard = z
     authorisationTypes: choices('authorisations, cancellation-authorisations')
       .default(['authorisations', 'cancellation-authorisations'])
       .describe('The kinds of authorisation that are forwarded.'),
+    alsoOffer: z
+      .array(z.enum(optionalOperations), `expected a list of: ${optionalOperations.join(', ')}`)
+      .default([])
+      .describe(
+        'Operations beyond the eight: `updatePsuData` (PUT on an authorisation, for embedded SCA and its decoupled and method steps), `updatePayment` (PUT on a payment) and `getBulkPayment` (GET on one bulk payment).',
+      ),
   })
   .prefault({})
   .describe("The paths of the Berlin Group's payment initiation service that the gateway offers.");

@@ -24,6 +24,7 @@ const read: PisRequest = {
     readsStatus: false,
     changesStatus: false,
     showsStatus: 'transactionStatus',
+    carriesCredentials: false,
     paymentService: 'payments',
     paymentProduct: 'sepa-credit-transfers',
     paymentId: iban,
