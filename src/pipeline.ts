@@ -82,7 +82,7 @@ export function createPipeline(dependencies: PipelineDependencies): Handler<PisR
       .use(reportContract(dependencies)) // queues checks of the request and of the bank's response
       .endWith(callUpstream(dependencies.upstreamFor)),
     read: begin
-      .use(idempotency.resolveCancelled)
+      .use(idempotency.resolveByReads)
       .use(chooseEnvironment(routing))
       .use(enforceContract(dependencies))
       .use(cacheStatus(statusCache)) // records the status that the response shows
@@ -91,7 +91,7 @@ export function createPipeline(dependencies: PipelineDependencies): Handler<PisR
       .endWith(callUpstream(dependencies.upstreamFor)),
     status: begin
       .use(updatePublicUrl(publicUrl, segment)) // a cached status may have links of an earlier configuration
-      .use(idempotency.resolveCancelled)
+      .use(idempotency.resolveByReads)
       .use(chooseEnvironment(routing))
       .use(enforceContract(dependencies))
       .use(awaitStatus(notifications)) // conditional and waiting reads

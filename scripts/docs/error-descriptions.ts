@@ -115,11 +115,11 @@ export const errorDescriptions: Readonly<Record<ErrorCode, ErrorDescription>> = 
   },
   METHOD_NOT_ALLOWED: {
     meaning:
-      'The path exists, but not with this method; `Allow` lists the allowed ones. The gateway does not support embedded SCA (`PUT` on an authorisation).',
+      'The path exists, but not with this method; `Allow` lists the allowed ones. `PUT` on an authorisation (embedded SCA), `PUT` on a payment and `GET` on a bulk payment are offered only if [`standard.alsoOffer`](configuration.md) names them.',
     retry: corrected,
     action: 'Use a method in `Allow`.',
     example: {
-      text: 'This path supports only GET; the gateway does not support embedded SCA (PUT on an authorisation).',
+      text: 'This path supports only GET; the operator can offer this method with the setting standard.alsoOffer: updatePsuData.',
       headers: [['Allow', 'GET']],
     },
   },

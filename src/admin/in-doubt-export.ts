@@ -12,6 +12,7 @@ export interface ListedInDoubt {
   readonly since: string;
   readonly lateAnswerUntil: string;
   readonly bankAnswered: boolean;
+  readonly severity: 'critical' | 'warning';
   readonly why: string;
 }
 
@@ -24,6 +25,7 @@ const columns = [
   'why',
   'lateAnswerUntil',
   'id',
+  'severity',
 ] as const satisfies readonly (keyof ListedInDoubt)[];
 
 /** Header and one line per request, without line ends. */

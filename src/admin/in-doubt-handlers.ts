@@ -108,6 +108,7 @@ function viewInDoubt({ id, entry }: InDoubtWrite): ListedInDoubt {
     why,
     outcome,
     otherAttempt,
+    isFirstFactor,
   } = entry;
   return {
     id,
@@ -118,6 +119,7 @@ function viewInDoubt({ id, entry }: InDoubtWrite): ListedInDoubt {
     since: new Date(since).toISOString(),
     lateAnswerUntil: new Date(listenedUntil).toISOString(),
     bankAnswered: outcome !== undefined && otherAttempt === undefined,
+    severity: isFirstFactor ? 'warning' : 'critical',
     why,
   };
 }

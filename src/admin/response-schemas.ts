@@ -293,6 +293,9 @@ export const inDoubt = listOf(
       'Until then, the response of the bank may still arrive, unless it has answered, and did-not-happen is refused.',
     ),
     bankAnswered: z.boolean().describe('Whether the bank has answered, and left the outcome open.'),
+    severity: z
+      .enum(['critical', 'warning'])
+      .describe('`warning`: a step of an authorisation before the last one, which executes no payment.'),
     why: z.string(),
   }),
 );

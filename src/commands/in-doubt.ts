@@ -68,6 +68,7 @@ const inDoubtRequest = z.object({
   since: z.string(),
   lateAnswerUntil: z.string(),
   bankAnswered: z.boolean(),
+  severity: z.enum(['critical', 'warning']),
   why: z.string(),
 });
 const inDoubtBody = z.array(inDoubtRequest);
@@ -88,12 +89,23 @@ const noneFound = (filter: Filter) =>
   isEmpty(filter) ? 'No request is in doubt.' : 'No request in doubt matches.';
 
 function linesOf(request: InDoubtRequest): readonly string[] {
-  const { id, xRequestId, operation, environment, tenant, since, lateAnswerUntil, bankAnswered, why } =
-    request;
+  const {
+    id,
+    xRequestId,
+    operation,
+    environment,
+    tenant,
+    since,
+    lateAnswerUntil,
+    bankAnswered,
+    severity,
+    why,
+  } = request;
   return [
     id,
     `  ${operation} of ${tenant} in ${environment}, X-Request-ID ${xRequestId}, ${since}`,
     `  ${why}`,
+    ...(severity === 'warning' ? ['  A step of an authorisation before the last one: no payment.'] : []),
     ...(!bankAnswered && Date.parse(lateAnswerUntil) > Date.now()
       ? [`  The response of the bank may still arrive until ${lateAnswerUntil}.`]
       : []),

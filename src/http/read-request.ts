@@ -195,7 +195,8 @@ function operationOf(match: Matcher, incoming: IncomingMessage): Operation {
 }
 
 function methodNotAllowed(allow: string, notOffered: OptionalOperation | undefined): GatewayError {
-  const hint = notOffered && `; the operator can offer ${notOffered} with the setting standard.alsoOffer`;
+  const hint =
+    notOffered && `; the operator can offer this method with the setting standard.alsoOffer: ${notOffered}`;
   const text = `This path supports only ${allow}${hint ?? ''}.`;
   return new GatewayError('METHOD_NOT_ALLOWED', text, { headers: [['Allow', allow]] });
 }

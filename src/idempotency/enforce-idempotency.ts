@@ -21,14 +21,14 @@ import { type HappenedEntry, statusPathOf, storedResponse } from './ledger-entry
 import { withMergedTenants } from './merged-tenants.ts';
 import { identityOf, type RequestIdentity } from './request-identity.ts';
 import type { Resolve } from './resolve.ts';
-import { createResolveCancelled, type ResolveCancelled } from './resolve-cancelled.ts';
+import { createResolveByReads, type ResolveByReads } from './resolve-by-reads.ts';
 import { shortenResponse, storedBytesOf } from './shorten-response.ts';
 import type { StorageBudget } from './storage-budget.ts';
 
 export interface IdempotencyDependencies {
   readonly ledger: Ledger;
   readonly entryChanges: ChangeWaiter;
-  readonly resolveCancelled: ResolveCancelled;
+  readonly resolveByReads: ResolveByReads;
   /** How long a repeat waits for the first request, in milliseconds. */
   readonly waitMs: number;
   /** How long after the deadline a late response is recorded, in milliseconds. */
@@ -49,7 +49,7 @@ export function createIdempotencyDependencies(
   return {
     ledger: withMergedTenants(createLedger(services, idempotency), services),
     entryChanges: services.entryChanges,
-    resolveCancelled: createResolveCancelled(services.inDoubt, resolve),
+    resolveByReads: createResolveByReads(services.inDoubt, resolve),
     waitMs: idempotency.wait,
     lateAnswerMs: idempotency.lateAnswer,
     maxStoredBytes: idempotency.maxStoredAnswer,

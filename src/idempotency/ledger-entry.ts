@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { idToSegment } from '../pis/operations.ts';
 import { currentTenantId } from '../request/identities.ts';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
+import { memberOf } from '../request/read-content.ts';
 import { parseStored } from '../state/parse-stored.ts';
 import type { Fingerprints } from './request-identity.ts';
 
@@ -28,6 +29,8 @@ const commonFields = {
   tenant: z.string(),
   /** When the request was claimed: milliseconds since 1970. */
   since: z.number(),
+  /** Set if the request was a step of an authorisation before the last one: it executes nothing. */
+  isFirstFactor: z.literal(true).optional(),
   /** Whether an earlier attempt was sent, and released after the bank's answer. */
   followsReleasedAttempt: z.boolean().optional(),
 };
@@ -102,8 +105,33 @@ export function claimedEntry(
     paymentService,
     ...(paymentId !== undefined && { paymentId }),
     tenant: currentTenantId(request),
+    ...(isFirstFactor(request) && { isFirstFactor: true }),
     ...(followsReleasedAttempt && { followsReleasedAttempt }),
   };
+}
+
+/**
+ * Whether a request updates an authorisation with a password or the choice of a method, not with a TAN or a confirmation. A body that
+ * the gateway cannot read may contain a TAN.
+ */
+function isFirstFactor({ operation, body }: PisRequest): boolean {
+  if (operation.name !== 'updatePsuData') return false;
+  const json = jsonIn(body);
+  const has = (name: string) => memberOf(json, name) !== undefined;
+  return (
+    (has('psuData') || has('authenticationMethodId')) &&
+    !has('scaAuthenticationData') &&
+    !has('confirmationCode')
+  );
+}
+
+/** @returns `undefined` if the body is no JSON; the parser's error quotes the body, and goes nowhere */
+function jsonIn(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'));
+  } catch {
+    return undefined;
+  }
 }
 
 /** The entry of a request that is about to be sent. @param listenedUntil milliseconds since 1970 */

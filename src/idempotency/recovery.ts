@@ -101,9 +101,13 @@ export interface InDoubtWrite {
   readonly entry: InDoubtEntry;
 }
 
-export interface InDoubtCancellation {
+/** A write in doubt whose effect a read can show. */
+export interface ReadableDoubt {
   /** As `InDoubtWrite.id`. */
   readonly id: string;
+  readonly operation: string;
+  /** The gateway's own path. */
+  readonly path: string;
   readonly paymentId: string;
   /** The identity of the environment. */
   readonly environment: string;
@@ -120,8 +124,8 @@ export interface InDoubtWrites {
    * @throws GatewayError STATE_UNAVAILABLE
    */
   scan(): Promise<number>;
-  /** The cancellations of a payment that the last scan found in doubt. */
-  cancellationsOf(paymentId: string): readonly InDoubtCancellation[];
+  /** The cancellations and updates of a payment that the last scan found in doubt. */
+  readableDoubtsOf(paymentId: string): readonly ReadableDoubt[];
   /** Puts an entry of a dead instance in doubt, unless it has changed. @throws GatewayError STATE_UNAVAILABLE */
   markOrphaned(id: string, raw: string, entry: SendingEntry): Promise<void>;
 }
@@ -150,7 +154,7 @@ export function createInDoubtWrites({
 }: InDoubtDependencies): InDoubtWrites {
   /** Names that the last scan found in doubt; the next scan does not read their entries. */
   let known: ReadonlySet<string> = new Set();
-  let cancellations: readonly InDoubtCancellation[] = [];
+  let readable: readonly ReadableDoubt[] = [];
   /** Names already logged as unreadable. */
   const unreadable = new Set<string>();
 
@@ -213,24 +217,29 @@ export function createInDoubtWrites({
       const found = await readInDoubt(names.filter((name) => !known.has(name)));
       for (const { entry } of found) await initiators.keep(entry);
       known = new Set([...names.filter((name) => known.has(name)), ...found.map(({ id }) => id)]);
-      cancellations = [...cancellations, ...found.flatMap(cancellationIn)].filter(({ id }) => known.has(id));
+      readable = [...readable, ...found.flatMap(readableIn)].filter(({ id }) => known.has(id));
       return known.size;
     },
-    cancellationsOf: (paymentId) => cancellations.filter((one) => one.paymentId === paymentId),
+    readableDoubtsOf: (paymentId) => readable.filter((one) => one.paymentId === paymentId),
     markOrphaned,
   };
 }
 
-function cancellationIn({ id, entry }: InDoubtWrite): readonly InDoubtCancellation[] {
-  const { operation, paymentId, environment } = entry;
-  return operation === 'cancelPayment' && paymentId !== undefined ? [{ id, paymentId, environment }] : [];
+const readableOperations: ReadonlySet<string> = new Set(['cancelPayment', 'updatePsuData', 'updatePayment']);
+
+function readableIn({ id, entry }: InDoubtWrite): readonly ReadableDoubt[] {
+  const { operation, path, paymentId, environment } = entry;
+  if (paymentId === undefined || !readableOperations.has(operation)) return [];
+  return [{ id, operation, path, paymentId, environment }];
 }
 
-/** Logged at error level, because an operator has to ask the bank. */
+/** Logged at error level if an operator has to ask the bank. */
 export function logInDoubt(
   log: Log,
-  { requestId, operation, tenant, environment }: SendingEntry,
+  { requestId, operation, tenant, environment, isFirstFactor }: SendingEntry,
   why: string,
 ): void {
-  log('error', 'a payment is in doubt', { requestId, operation, tenant, environment, why });
+  const fields = { requestId, operation, tenant, environment, why };
+  if (isFirstFactor) log('warn', 'a step of an authorisation is in doubt', fields);
+  else log('error', 'a payment is in doubt', fields);
 }

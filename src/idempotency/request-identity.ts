@@ -2,6 +2,7 @@
 
 import { hash } from 'node:crypto';
 import { headerValue, headerValues } from '../pis/headers.ts';
+import { emptyBody } from '../request/body-buffer.ts';
 import { currentTenantId } from '../request/identities.ts';
 import type { PisRequest } from '../request/messages.ts';
 
@@ -10,7 +11,10 @@ export interface RequestIdentity extends Fingerprints {
   readonly id: string;
 }
 
-/** Hashes of what a repeat must not change. Credentials and consents are excluded, because a TPP may renew them. */
+/**
+ * Hashes of what a repeat must not change. Credentials and consents are excluded, because a TPP may renew them; so are bodies that may
+ * contain a password or TAN of the payer (ADR 116).
+ */
 export interface Fingerprints {
   /** Version 1, without the headers of the payer. The former release compares only this one. */
   readonly fingerprint: string;
@@ -28,8 +32,10 @@ const payerHeaders = ['psu-id', 'psu-id-type', 'psu-corporate-id', 'psu-corporat
 
 /** @param tenantId an identity of the caller's tenant, by default the one for new records */
 export function identityOf(request: PisRequest, tenantId = currentTenantId(request)): RequestIdentity {
-  const { operation, requestId, requestedEnvironment, headers, body } = request;
-  const { name, paymentId, method } = operation;
+  const { operation, requestId, requestedEnvironment, headers } = request;
+  const { name, paymentId, method, carriesCredentials } = operation;
+  // A reader of the state could try all TANs against a hash of the body.
+  const body = carriesCredentials ? emptyBody : request.body;
   const path = operation.path + operation.search;
   const contentType = headerValue(headers, 'content-type') ?? null;
   const environment = requestedEnvironment ?? null;

@@ -203,7 +203,7 @@ export type Match =
       readonly kind: 'wrong-method';
       readonly allow: readonly Method[];
       /** The operation that this request would be if `standard.alsoOffer` named it. */
-      readonly notOffered: OptionalOperation | undefined;
+      readonly notOffered?: OptionalOperation;
     };
 
 /**
@@ -252,7 +252,7 @@ export function createMatcher(rules: PathRules): Matcher {
         return { kind: 'operation', operation: operationOf(shape, read, prefix) };
       allow = [...allow, shape.traits.method];
     }
-    return fitting ? { kind: 'wrong-method', allow, notOffered } : unknown;
+    return fitting ? { kind: 'wrong-method', allow, ...(notOffered && { notOffered }) } : unknown;
   };
 }
 

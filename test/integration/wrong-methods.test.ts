@@ -73,11 +73,11 @@ describe('a request with a wrong method', () => {
     });
   }
 
-  test('gets 405 with an explanation of embedded SCA for PUT on an authorisation', async (t) => {
+  test('gets 405 for PUT on an authorisation, and learns which setting offers it', async (t) => {
     const { gateway } = await startGatewayWithBank(t);
     const path = `${prefix}/payments/${product}/1/authorisations/2`;
     const { text } = await call(gateway.url, { method: 'PUT', path, body: '{}' });
-    assert.match(text, /embedded SCA/);
+    assert.match(text, /with the setting standard\.alsoOffer: updatePsuData/);
   });
 
   test('gets 405 for HEAD although its announced body is missing', async (t) => {

@@ -154,8 +154,11 @@ function inDoubtAlerts({ inDoubt, inDoubtList, panels }) {
   const count = isRead ? inDoubtList.length : inDoubt;
   if (!count) return [];
   const oldest = isRead ? `, the oldest for ${formatAge(Date.now() - Date.parse(inDoubtList[0].since))}` : '';
-  const text = `${formatCount(count, 'payment')} in doubt${oldest}: ask the bank for the outcome.`;
-  return [{ level: 'bad', key: 'in-doubt', text, href: '#in-doubt', guide: guides.inDoubt }];
+  const areSteps = isRead && inDoubtList.every(({ severity }) => severity === 'warning');
+  const what = formatCount(count, areSteps ? 'authorisation step' : 'payment');
+  const text = `${what} in doubt${oldest}: ask the bank for the outcome.`;
+  const level = areSteps ? 'warn' : 'bad';
+  return [{ level, key: 'in-doubt', text, href: '#in-doubt', guide: guides.inDoubt }];
 }
 
 function deadLetterAlerts({ deadLetters }) {

@@ -74,7 +74,10 @@ function summarize(payments, matching) {
 }
 
 function createRow(payment, showRequest) {
-  const { xRequestId, operation, environment, tenant, since, lateAnswerUntil, bankAnswered, why } = payment;
+  const { xRequestId, operation, environment, tenant, since, lateAnswerUntil, bankAnswered, severity, why } =
+    payment;
+  const step =
+    severity === 'warning' && h('span', { class: 'hint' }, ' a step of an authorisation, no payment');
   const age = h('span');
   const late = h('span', { class: 'hint' });
   const cell = (label, ...content) => h('td', { 'data-label': label }, ...content);
@@ -105,7 +108,7 @@ function createRow(payment, showRequest) {
       {},
       cell('Age', h('span', {}, age, h('span', { class: 'hint' }, ' since ', timeElement(since)))),
       cell('X-Request-ID', h('span', { class: 'id' }, xRequestId)),
-      cell('Operation', operation),
+      cell('Operation', h('span', {}, operation, step || '')),
       cell('Environment', environmentBadge(environment)),
       cell('Tenant', tenant),
       h('td', { class: 'wide', 'data-label': 'Cause' }, h('span', {}, why, late)),

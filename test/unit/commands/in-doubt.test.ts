@@ -12,6 +12,7 @@ const request = {
   since: '2026-11-22T03:00:00.000Z',
   lateAnswerUntil: '2026-11-22T03:02:35.000Z',
   bankAnswered: false,
+  severity: 'critical',
 };
 const other = { ...request, id: 'other.id', xRequestId: '0c7a4c5c-0c4b-4a6e-9d3a-0d6a2f1b7c11' };
 const reason = 'the bank, ticket 4711';
@@ -59,8 +60,8 @@ describe('penstock in-doubt', () => {
     const { call, calls } = fakeAdminClient(200, [request]);
     const { lines, data } = await inDoubt(call, { ...filter, csv: true });
     assert.deepEqual(lines, [
-      '"since","xRequestId","operation","environment","tenant","why","lateAnswerUntil","id"',
-      `"${request.since}","${request.xRequestId}","initiatePayment","production","shop","504","${request.lateAnswerUntil}","attempt.id"`,
+      '"since","xRequestId","operation","environment","tenant","why","lateAnswerUntil","id","severity"',
+      `"${request.since}","${request.xRequestId}","initiatePayment","production","shop","504","${request.lateAnswerUntil}","attempt.id","critical"`,
     ]);
     assert.deepEqual(data, [request]);
     assert.deepEqual(calls, [['GET', '/in-doubt?environment=production&tenant=shop&why=504']]);

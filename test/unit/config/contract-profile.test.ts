@@ -48,7 +48,7 @@ levls: []
 `;
   assert.deepEqual(errorsIn(text), [
     'bank.yaml:1 products[0]: expected a payment product, as in paths',
-    'bank.yaml:3 fields[0].body: expected one of singlePayment, bulkPayment, bulkElement, periodicPayment, standingOrder, authorisationStart, amount, account, address (did you mean singlePayment?)',
+    'bank.yaml:3 fields[0].body: expected one of singlePayment, bulkPayment, bulkElement, periodicPayment, standingOrder, authorisationStart, authorisationUpdate, amount, account, address (did you mean singlePayment?)',
     "bank.yaml:7 fields[1].field: singlePayment has no field creditorNmae in the standard; correct it, or add presence for a field of the bank's own (did you mean creditorName?)",
     'bank.yaml:10 fields[2].field: nothing is changed; add presence, maxLength, oneOf or characters',
     'bank.yaml:11 fields[2].maxlength: unknown key; allowed: body, field, presence, effect, maxLength, oneOf, characters (did you mean maxLength?)',

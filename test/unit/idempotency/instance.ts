@@ -111,7 +111,7 @@ export function createInstance(state: State, sections: Sections = {}): Instance 
       const observed = { ...request, recordEvent: (event: RequestEvent) => events.push(event) };
       return request.operation.lane === 'write'
         ? stage(observed, next)
-        : dependencies.resolveCancelled(observed, next);
+        : dependencies.resolveByReads(observed, next);
     },
     resolve,
     inDoubtCount: services.inDoubtCount,

@@ -3,7 +3,15 @@ import { createHash } from 'node:crypto';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { differenceOf, identityOf } from '../../../src/idempotency/request-identity.ts';
-import { authorisation, cancellation, initiation, type RequestOptions, requestId } from './requests.ts';
+import {
+  authorisation,
+  authorisationUpdate,
+  cancellation,
+  initiation,
+  paymentUpdate,
+  type RequestOptions,
+  requestId,
+} from './requests.ts';
 
 const idOf = (options: RequestOptions) => identityOf(initiation(options)).id;
 const fingerprintOf = (options: RequestOptions) => identityOf(initiation(options)).fingerprint2.request;
@@ -92,6 +100,28 @@ describe('the fingerprint of a request', () => {
       }),
     );
   });
+});
+
+describe('the fingerprint of a request that may contain a password or TAN of the payer', () => {
+  for (const [name, request] of [
+    ['startAuthorisation', authorisation],
+    ['updatePsuData', authorisationUpdate],
+    ['updatePayment', paymentUpdate],
+  ] as const)
+    test(`does not depend on the body of ${name}, nor on its digests`, () => {
+      const stored = (body: string, digest: string) => {
+        const headers = [
+          ...typed('application/json'),
+          ['Digest', digest],
+          ['Content-Digest', digest],
+        ] as const;
+        return JSON.stringify(identityOf(request({ body, headers })));
+      };
+      assert.equal(
+        stored('{"scaAuthenticationData":"12345"}', 'SHA-256=one'),
+        stored('{"scaAuthenticationData":"54321"}', 'SHA-256=two'),
+      );
+    });
 });
 
 describe('a request under a used X-Request-ID', () => {

@@ -1,7 +1,7 @@
 /** Requests as the idempotency stage receives them. */
 
 import assert from 'node:assert/strict';
-import { createMatcher, type Method } from '../../../src/pis/operations.ts';
+import { createMatcher, type Method, optionalOperations } from '../../../src/pis/operations.ts';
 import type { Client, PisRequest } from '../../../src/request/messages.ts';
 import type { Field } from '../../kit/fields.ts';
 
@@ -25,6 +25,11 @@ export const cancellation = ({ payment = 'a-payment', ...options }: RequestOptio
   requestOf('DELETE', `/${payment}`, options);
 export const authorisation = ({ payment = 'a-payment', ...options }: RequestOptions = {}) =>
   requestOf('POST', `/${payment}/authorisations`, options);
+export const authorisationUpdate = ({ payment = 'a-payment', ...options }: RequestOptions = {}) =>
+  requestOf('PUT', `/${payment}/authorisations/an-authorisation`, options);
+export const paymentUpdate = ({ payment = 'a-payment', ...options }: RequestOptions = {}) =>
+  requestOf('PUT', `/${payment}`, options);
+export const authorisationRead = () => requestOf('GET', '/a-payment/authorisations/an-authorisation', {});
 export const statusRead = (options: RequestOptions = {}) => requestOf('GET', '/a-payment/status', options);
 
 const match = createMatcher({
@@ -32,6 +37,7 @@ const match = createMatcher({
   paymentServices: 'any',
   paymentProducts: 'any',
   authorisationTypes: 'any',
+  alsoOffer: optionalOperations,
 });
 
 function requestOf(method: Method, tail: string, options: RequestOptions): PisRequest {

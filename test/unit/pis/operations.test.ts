@@ -5,6 +5,7 @@ import {
   type Match,
   type Operation,
   operations,
+  optionalOperations,
   prefixOf,
 } from '../../../src/pis/operations.ts';
 
@@ -15,6 +16,7 @@ const rules = {
   authorisationTypes: ['authorisations', 'cancellation-authorisations'],
 } as const;
 const match = createMatcher(rules);
+const withOptional = createMatcher({ ...rules, alsoOffer: optionalOperations });
 const anything = createMatcher({ ...rules, paymentServices: 'any', authorisationTypes: 'any' });
 
 const v1 = '/berlingroup/v1';
@@ -46,14 +48,15 @@ const paths = operations.flatMap((row) =>
 );
 
 describe('the operations table', () => {
-  test('has eight operations with unique names', () => {
-    assert.equal(operations.length, 8);
-    assert.equal(new Set(operations.map((row) => row.name)).size, 8);
+  test('has eight operations and three optional ones, with unique names', () => {
+    assert.equal(operations.filter((row) => !row.isOptional).length, 8);
+    assert.deepEqual(optionalOperations, ['updatePsuData', 'updatePayment', 'getBulkPayment']);
+    assert.equal(new Set(operations.map((row) => row.name)).size, 11);
   });
 
   for (const { row, service, path } of paths) {
     test(`matches ${row.method} ${path} as ${row.name}`, () => {
-      const operation = operationOf(match(row.method, `${v1}${path}`));
+      const operation = operationOf((row.isOptional ? withOptional : match)(row.method, `${v1}${path}`));
 
       assert.equal(operation.name, row.name);
       assert.equal(operation.lane, row.lane);
@@ -67,17 +70,42 @@ describe('the operations table', () => {
   test('refuses every other method on a known path, and lists the methods of that path', () => {
     const methods = ['GET', 'POST', 'DELETE', 'HEAD', 'OPTIONS', 'PUT', 'PATCH', 'TRACE', 'get', ''];
     for (const { path } of paths) {
-      const allow = paths.filter((other) => other.path === path).map((other) => other.row.method);
-      for (const method of methods.filter((name) => !allow.some((allowed) => allowed === name))) {
-        assert.deepEqual(match(method, `${v1}${path}`), { kind: 'wrong-method', allow }, `${method} ${path}`);
+      const rows = paths.filter((other) => other.path === path).map((other) => other.row);
+      for (const method of methods) {
+        const row = rows.find((one) => one.method === method);
+        const target = `${v1}${path}`;
+        if (!row) {
+          const allow = rows.map((one) => one.method);
+          assert.deepEqual(
+            withOptional(method, target),
+            { kind: 'wrong-method', allow },
+            `${method} ${path}`,
+          );
+        }
+        if (row && !row.isOptional) continue;
+        const allow = rows.filter((one) => !one.isOptional).map((one) => one.method);
+        const refusal = { kind: 'wrong-method', allow, ...(row && { notOffered: row.name }) };
+        assert.deepEqual(match(method, target), refusal, `${method} ${path}`);
       }
     }
   });
 
-  test('allows to cancel a bulk payment, but not to read it', () => {
+  test('offers exactly the optional operations that are named', () => {
+    for (const name of optionalOperations) {
+      const one = createMatcher({ ...rules, alsoOffer: [name] });
+      for (const { row, path } of paths.filter((each) => each.row.isOptional))
+        assert.equal(one(row.method, v1 + path).kind, row.name === name ? 'operation' : 'wrong-method');
+    }
+  });
+
+  test('allows to cancel a bulk payment, but not to read it unless that is offered', () => {
     const bulk = `${v1}/bulk-payments/pain.001-sepa-credit-transfers/b1`;
 
-    assert.deepEqual(match('GET', bulk), { kind: 'wrong-method', allow: ['DELETE'] });
+    assert.deepEqual(match('GET', bulk), {
+      kind: 'wrong-method',
+      allow: ['DELETE'],
+      notOffered: 'getBulkPayment',
+    });
     assert.deepEqual(match('DELETE', `${v1}/payments/p/1/status`), { kind: 'wrong-method', allow: ['GET'] });
   });
 
@@ -87,6 +115,13 @@ describe('the operations table', () => {
       assert.equal(row.readsStatus, row.lane === 'status');
       assert.equal(row.lane === 'write', row.createsPayment || row.changesStatus);
     }
+  });
+
+  test('gives carriesCredentials to the operations whose bodies may have data of the payer', () => {
+    assert.deepEqual(
+      operations.flatMap((row) => (row.carriesCredentials ? [row.name] : [])),
+      ['startAuthorisation', 'updatePsuData', 'updatePayment'],
+    );
   });
 });
 
@@ -99,6 +134,7 @@ describe('the status that a response shows besides other data', () => {
         ['getPayment', 'transactionStatus'],
         ['getPeriodicPayment', 'transactionStatus'],
         ['getAuthorisation', 'scaStatus'],
+        ['getBulkPayment', 'transactionStatus'],
       ],
     );
   });

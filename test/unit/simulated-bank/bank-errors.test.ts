@@ -79,10 +79,10 @@ test('the simulated bank lists the allowed methods in a 405 response', async (t)
   const bank = await startedBank(t);
 
   const put = await ask(bank, 'PUT', `${path}/1/authorisations/2`);
-  const bulk = await ask(bank, 'GET', '/berlingroup/v1/bulk-payments/sepa-credit-transfers/1');
+  const bulk = await ask(bank, 'PUT', '/berlingroup/v1/bulk-payments/sepa-credit-transfers/1');
 
   assert.deepEqual([put.status, put.headers.allow], [405, 'GET']);
-  assert.deepEqual([bulk.status, bulk.headers.allow], [405, 'DELETE']);
+  assert.deepEqual([bulk.status, bulk.headers.allow], [405, 'GET, DELETE']);
   assert.equal(bulk.json.tppMessages[0].code, 'SERVICE_INVALID');
 });
 

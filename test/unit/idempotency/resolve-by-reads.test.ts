@@ -3,7 +3,14 @@ import { describe, type TestContext, test } from 'node:test';
 import { settleTasks } from './fake-time.ts';
 import { bankResponse, createInstance, entryOf, errorCodeOf, leaseMs, startInstance } from './instance.ts';
 import { createNextStage } from './next-stage.ts';
-import { cancellation, initiation, statusRead } from './requests.ts';
+import {
+  authorisationRead,
+  authorisationUpdate,
+  cancellation,
+  initiation,
+  paymentUpdate,
+  statusRead,
+} from './requests.ts';
 
 /** A cancellation in doubt, which another instance than the holder's has found. */
 async function startInDoubt(t: TestContext) {
@@ -74,4 +81,73 @@ test('an initiation in doubt is not resolved by a read that shows CANC', async (
   await settleTasks();
   assert.equal((await entryOf(state))?.step, 'in-doubt');
   assert.equal(await errorCodeOf(other.send(initiation(), createNextStage().next)), 'DUPLICATE_IN_DOUBT');
+});
+
+describe('an update in doubt', () => {
+  const executed = bankResponse(200, '{"transactionStatus":"ACSC"}');
+  const scaStatus = (status: string) => bankResponse(200, JSON.stringify({ scaStatus: status }));
+  for (const [what, write, read, response, step] of [
+    [
+      'shows its authorisation as finalised',
+      authorisationUpdate,
+      authorisationRead,
+      scaStatus('finalised'),
+      'happened',
+    ],
+    [
+      'shows its authorisation as failed',
+      authorisationUpdate,
+      authorisationRead,
+      scaStatus('failed'),
+      'in-doubt',
+    ],
+    ['shows the payment as executed', authorisationUpdate, statusRead, executed, 'happened'],
+    [
+      'shows the payment as cancelled',
+      authorisationUpdate,
+      statusRead,
+      bankResponse(200, '{"transactionStatus":"CANC"}'),
+      'in-doubt',
+    ],
+    ['shows its payment as executed', paymentUpdate, statusRead, executed, 'happened'],
+    [
+      'shows an authorisation as finalised',
+      paymentUpdate,
+      authorisationRead,
+      scaStatus('finalised'),
+      'in-doubt',
+    ],
+  ] as const)
+    test(`(${write().operation.name}) is ${step} after a read that ${what}`, async (t) => {
+      const { state, instance: holder } = startInstance(t);
+      const claim = await holder.claim(write());
+      await claim.markSending('sandbox');
+      await claim.markInDoubt('no answer');
+      const instance = createInstance(state);
+      await instance.services.inDoubt.scan();
+      await instance.send(read(), async () => response);
+      await settleTasks();
+      assert.equal((await entryOf(state, write()))?.step, step);
+    });
+
+  test('is a warning before the last step of the authorisation, and an error with a TAN or an unreadable body', async (t) => {
+    const { instance } = startInstance(t);
+    for (const body of [
+      '{"psuData":{"password":"a"}}',
+      '{"authenticationMethodId":"1"}',
+      '{"scaAuthenticationData":"1"}',
+      '{',
+    ])
+      await (async () => {
+        const claim = await instance.claim(authorisationUpdate({ body, requestId: crypto.randomUUID() }));
+        await claim.markSending('sandbox');
+        await claim.markInDoubt('no answer');
+      })();
+    assert.deepEqual(instance.logged, [
+      'warn: a step of an authorisation is in doubt',
+      'warn: a step of an authorisation is in doubt',
+      'error: a payment is in doubt',
+      'error: a payment is in doubt',
+    ]);
+  });
 });
