@@ -120,7 +120,7 @@ pathVersion: 1.1
     '5 requires.headers[0].status: expected a status from 400 to 499',
     '7 answers.cancellation: expected one of 200, 202, 204',
     '8 links.as: expected one of objects, strings',
-    '8 links.queries.getPayments: unknown key; allowed: initiatePayment, getPayment, getPeriodicPayment, getPaymentStatus, cancelPayment, startAuthorisation, listAuthorisations, getAuthorisation (did you mean getPayment?)',
+    '8 links.queries.getPayments: unknown key; allowed: initiatePayment, getPayment, getPeriodicPayment, getPaymentStatus, cancelPayment, startAuthorisation, listAuthorisations, getAuthorisation, updatePsuData, updatePayment, getBulkPayment (did you mean getPayment?)',
     '9 pathVersion: expected a text in quotes, or a mapping with default and names of operations: { default: v1.1, startAuthorisation: v1 }',
   ]);
   assert.equal(exitCode, 78);
@@ -136,7 +136,7 @@ requires: { headers: [{ status: 401 }] }
   const { exitCode, stderr } = await runCommand(['bank', '--like', file]);
   assert.deepEqual(stderr.trim().replaceAll(`${file}:`, '').split('\n'), [
     '1 pathVersion.default: expected a text in quotes',
-    '1 pathVersion.startAuthorization: unknown key; allowed: default, initiatePayment, getPayment, getPeriodicPayment, getPaymentStatus, cancelPayment, startAuthorisation, listAuthorisations, getAuthorisation (did you mean startAuthorisation?)',
+    '1 pathVersion.startAuthorization: unknown key; allowed: default, initiatePayment, getPayment, getPeriodicPayment, getPaymentStatus, cancelPayment, startAuthorisation, listAuthorisations, getAuthorisation, updatePsuData, updatePayment, getBulkPayment (did you mean startAuthorisation?)',
     '2 requires.headers[0].name: required; expected a text',
   ]);
   assert.equal(exitCode, 78);
