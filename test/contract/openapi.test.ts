@@ -8,7 +8,7 @@ import { openapiYaml } from '../../src/admin/openapi/document.ts';
 import type { Route } from '../../src/admin/route.ts';
 import { routeEntries } from '../../src/admin/routes.ts';
 import { messageBody, type Subscription } from '../../src/notifications/subscription.ts';
-import { createMatcher, operations } from '../../src/pis/operations.ts';
+import { createMatcher, operations, optionalOperations } from '../../src/pis/operations.ts';
 import { errorTable } from '../../src/request/errors.ts';
 import { asOperator, startAdminApi } from './admin-api-under-test.ts';
 
@@ -87,6 +87,7 @@ describe('the OpenAPI description', () => {
       paymentServices: 'any',
       paymentProducts: 'any',
       authorisationTypes: 'any',
+      alsoOffer: optionalOperations,
     });
     for (const { operation, method, path } of withTag('payments')) {
       const target = path.replace(/\{([^}]+)\}/g, (_, name) =>
