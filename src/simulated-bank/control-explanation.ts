@@ -1,5 +1,6 @@
 /** The self-description of the control endpoint. */
 import type { SimulatedBank } from './bank.ts';
+import { payerCredentials } from './embedded-sca.ts';
 import { faultRows } from './faults.ts';
 
 /** The bank's state in numbers, the available calls, and all faults with their defaults. */
@@ -7,6 +8,7 @@ export function explanationOf(bank: SimulatedBank) {
   return {
     bank: bank.name,
     baseUrl: bank.baseUrl,
+    payer: payerCredentials,
     counts: { requests: bank.requests.length, payments: bank.payments.length, connections: bank.connections },
     calls: {
       'GET /_bank/requests': 'all requests whose header has arrived, with their outcome',

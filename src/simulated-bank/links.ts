@@ -28,6 +28,8 @@ export interface Links {
   /** The list of authorisations, where a new one can also be started. */
   authorisations(payment: Addressed, type: string): string;
   authorisation(payment: Addressed, type: string, id: string): string;
+  /** An authorisation, to which the TPP sends the payer's data. */
+  update(payment: Addressed, type: string, id: string): string;
   /** A page for the payer on the bank's web site, whose origin differs from the API's. */
   scaRedirect(authorisation: Pick<PaymentAuthorisation, 'id'>): string;
   /** The links that only this bank has. */
@@ -55,18 +57,19 @@ export function createLinks(profile: BankProfile, origin: () => string, bankName
   const payment = ({ service, product, id }: Addressed, before?: string) =>
     link('getPayment', [service, product, encode(id)], id, before);
 
+  const authorisation =
+    (operation: OperationName): Links['authorisation'] =>
+    ({ service, product, id }, type, authorisationId) =>
+      link(operation, [service, product, encode(id), type, encode(authorisationId)], authorisationId);
+
   return {
     payment: (of) => payment(of),
     status: ({ service, product, id }) =>
       link('getPaymentStatus', [service, product, encode(id), 'status'], id),
     authorisations: ({ service, product, id }, type) =>
       link('startAuthorisation', [service, product, encode(id), type], id),
-    authorisation: ({ service, product, id }, type, authorisationId) =>
-      link(
-        'getAuthorisation',
-        [service, product, encode(id), type, encode(authorisationId)],
-        authorisationId,
-      ),
+    authorisation: authorisation('getAuthorisation'),
+    update: authorisation('updatePsuData'),
     scaRedirect: ({ id }) =>
       fill(links.scaRedirect ?? `https://sca.${bankName}.example/authorise/{authorisation}`, {
         authorisation: encode(id),

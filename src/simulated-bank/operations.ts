@@ -1,4 +1,4 @@
-/** The eight operations, each a function from a request to a response. Errors are thrown. */
+/** The operations, each a function from a request to a response. Errors are thrown. */
 import { headerValue } from '../pis/headers.ts';
 import type { OperationName } from '../pis/operations.ts';
 import { authorisationLinks, createAuthorisationOperations } from './authorisations.ts';
@@ -12,12 +12,12 @@ import {
   requirePayment,
 } from './operation-context.ts';
 import { isFinal, type Payment } from './payment-lifecycle.ts';
-import type { BankProfile } from './profile.ts';
+import { type BankProfile, startsByUpdate } from './profile.ts';
 import { jsonResponse, rawResponse, type SimulatedResponse, withHeaders } from './simulated-response.ts';
 import { statusReport } from './status-report.ts';
 import { validateInitiation } from './validate-initiation.ts';
 
-/** The eight operations of one bank, by name. */
+/** The operations of one bank, by name. */
 export function createOperations(
   context: OperationContext,
 ): Readonly<Record<OperationName, PerformOperation>> {
@@ -26,12 +26,6 @@ export function createOperations(
     getPayment: (call) => getPayment(context, call),
     getPeriodicPayment: (call) => getPayment(context, call),
     getBulkPayment: (call) => getPayment(context, call),
-    updatePsuData: () => {
-      throw new BankError(405, 'SERVICE_INVALID', 'This bank does not support embedded SCA');
-    },
-    updatePayment: () => {
-      throw new BankError(405, 'SERVICE_INVALID', 'This bank does not support PUT on a payment');
-    },
     getPaymentStatus: (call) => getPaymentStatus(context, call),
     cancelPayment: (call) => cancelPayment(context, call),
     ...createAuthorisationOperations(context),
@@ -72,6 +66,7 @@ function initiatePayment(
   function nextStep(): Readonly<Record<string, string>> {
     const type = 'authorisations';
     const { startLink } = profile.sca;
+    if (startLink !== undefined && startsByUpdate(profile)) return { [startLink]: links.payment(payment) };
     if (startLink !== undefined || isTrue(headers, 'tpp-explicit-authorisation-preferred'))
       return { [startLink ?? 'startAuthorisation']: links.authorisations(payment, type) };
     return authorisationLinks(context, payment, type, payments.startAuthorisation(payment, type, approach));

@@ -30,7 +30,22 @@ export interface PaymentAuthorisation {
   readonly id: string;
   readonly startedAt: number;
   readonly approach: ScaApproach;
+  /** Of the embedded approach, which ends with the right TAN; the others end by time. */
+  readonly embedded?: EmbeddedSteps;
 }
+
+/** How far the payer's data has arrived, in an authorisation with the embedded approach. */
+export interface EmbeddedSteps {
+  readonly next: 'password' | 'method' | 'tan' | 'nothing';
+  readonly wrongAttempts: number;
+  readonly finishedAt?: number;
+}
+
+/** After this many wrong passwords or TANs, an authorisation takes no more. */
+const allowedAttempts = 3;
+
+export const isBlocked = ({ embedded }: PaymentAuthorisation) =>
+  embedded !== undefined && embedded.wrongAttempts >= allowedAttempts;
 
 /** A payment as the bank stores it. Its status is not stored: it is derived from these facts and the clock. */
 export interface Payment {
@@ -47,6 +62,8 @@ export interface Payment {
   readonly cancellations: readonly PaymentAuthorisation[];
   /** A cancellation was requested after the authorisation; a cancellation authorisation may be started. */
   readonly cancellationRequested: boolean;
+  /** How many passwords and TANs of the payer the bank has checked. */
+  readonly credentialChecks: number;
   /** When it was cancelled without an authorisation. */
   readonly cancelledAt?: number;
   /** A forced status, reported in place of the status by time. */
@@ -73,14 +90,15 @@ export function statusAt(payment: Payment, now: number, times: PaymentTimings): 
   return now < authorisedAt + times.creditedAfterMs ? 'ACSC' : 'ACCC';
 }
 
-/** The status of an authorisation of the payment: received, psuAuthenticated, and finally finalised or failed. */
+/** The status of an authorisation of the payment: received, psuAuthenticated, scaMethodSelected (embedded), and finally finalised or failed. */
 export function scaStatusAt(
   payment: Payment,
   authorisation: PaymentAuthorisation,
   now: number,
   times: PaymentTimings,
 ): string {
-  const endsAt = authorisation.startedAt + times.authorisedAfterMs;
+  if (isBlocked(authorisation)) return 'failed';
+  const endsAt = endOf(authorisation, times);
   const paymentThen = statusAt(payment, Math.min(now, endsAt), times);
 
   if (payment.cancellations.includes(authorisation)) {
@@ -89,12 +107,23 @@ export function scaStatusAt(
     if (paymentThen === 'CANC' || paymentThen === 'RJCT') return 'failed';
     if (now >= endsAt) return 'finalised';
   }
+  if (authorisation.embedded) return statusBefore[authorisation.embedded.next];
   return now < authorisation.startedAt + times.authorisedAfterMs / 2 ? 'received' : 'psuAuthenticated';
 }
+
+const statusBefore = {
+  password: 'received',
+  method: 'psuAuthenticated',
+  tan: 'scaMethodSelected',
+  nothing: 'finalised',
+} as const;
 
 /** Whether this status never changes. */
 export const isFinal = (status: string) => ['ACSC', 'ACCC', 'RJCT', 'CANC'].includes(status);
 
 function earliestEnd(authorisations: readonly PaymentAuthorisation[], times: PaymentTimings): number {
-  return Math.min(...authorisations.map((one) => one.startedAt + times.authorisedAfterMs));
+  return Math.min(...authorisations.map((one) => endOf(one, times)));
 }
+
+const endOf = ({ startedAt, embedded }: PaymentAuthorisation, times: PaymentTimings) =>
+  embedded ? (embedded.finishedAt ?? Infinity) : startedAt + times.authorisedAfterMs;

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { BankClock } from './clock.ts';
 import {
+  type EmbeddedSteps,
   type Payment,
   type PaymentAuthorisation,
   type PaymentTimings,
@@ -27,6 +28,8 @@ export interface PaymentView {
   readonly transactionStatus: string;
   readonly authorisationIds: readonly string[];
   readonly cancellationAuthorisationIds: readonly string[];
+  /** How many passwords and TANs of the payer it has checked for this payment. */
+  readonly credentialChecks: number;
 }
 
 /** The payments of one bank. A repeated X-Request-ID creates a second payment: this bank does not detect duplicates. */
@@ -35,6 +38,8 @@ export interface Payments {
   find(service: string, product: string, id: string): Payment | undefined;
   withId(id: string): Payment | undefined;
   startAuthorisation(payment: Payment, type: AuthorisationType, approach: ScaApproach): PaymentAuthorisation;
+  /** Stores the payment with another state of an embedded authorisation. */
+  continueAuthorisation(payment: Payment, authorisation: PaymentAuthorisation, embedded: EmbeddedSteps): void;
   /** Cancels immediately, as long as the payment is not authorised. */
   cancel(payment: Payment): void;
   /** Records that a cancellation was requested, which then needs an authorisation. */
@@ -69,7 +74,7 @@ export function createPayments(
     create: (order) => {
       const id = wantedIds.shift() ?? fill(ids.payment ?? `${name}-{random}`, { random: random() });
       const initialPayment = { authorisations: [], cancellations: [], cancellationRequested: false };
-      const payment = { ...initialPayment, ...order, id, createdAt: clock.now() };
+      const payment = { ...initialPayment, ...order, id, createdAt: clock.now(), credentialChecks: 0 };
       keep(payment);
       return payment;
     },
@@ -82,11 +87,22 @@ export function createPayments(
     withId: (id) => byId.get(id),
     startAuthorisation: (payment, type, approach) => {
       const id = fill(ids.authorisation, { random: random(), payment: payment.id });
-      const started = { id, startedAt: clock.now(), approach };
+      const isEmbedded = approach === 'EMBEDDED';
+      const embedded: EmbeddedSteps = { next: 'password', wrongAttempts: 0 };
+      const started = { id, startedAt: clock.now(), approach, ...(isEmbedded && { embedded }) };
       if (type === 'authorisations')
         keep({ ...payment, authorisations: [...payment.authorisations, started] });
       else keep({ ...payment, cancellations: [...payment.cancellations, started] });
       return started;
+    },
+    continueAuthorisation: (payment, authorisation, embedded) => {
+      const continued = (one: PaymentAuthorisation) => (one === authorisation ? { ...one, embedded } : one);
+      const { authorisations, cancellations } = payment;
+      keep({
+        ...payment,
+        authorisations: authorisations.map(continued),
+        cancellations: cancellations.map(continued),
+      });
     },
     cancel: (payment) => keep({ ...payment, cancelledAt: clock.now() }),
     requestCancellation: (payment) => keep({ ...payment, cancellationRequested: true }),
@@ -116,5 +132,6 @@ function viewOf(payment: Payment, transactionStatus: string): PaymentView {
     transactionStatus,
     authorisationIds: payment.authorisations.map(({ id }) => id),
     cancellationAuthorisationIds: payment.cancellations.map(({ id }) => id),
+    credentialChecks: payment.credentialChecks,
   };
 }

@@ -93,8 +93,11 @@ export const profileSchema = z.strictObject({
       approaches: z
         .array(z.enum(['redirect', 'decoupled', 'embedded']))
         .min(1)
-        .prefault(['redirect', 'decoupled']),
-      /** The link with which the TPP starts every authorisation; without it, the initiation starts one. */
+        .prefault(['redirect', 'decoupled', 'embedded']),
+      /**
+       * The link with which the TPP starts every authorisation; without it, the initiation starts one. A link whose name begins with
+       * `update` leads to the payment: the bank then starts the authorisation after a PUT on the payment.
+       */
       startLink: z.string().optional(),
       /** The name of the link to the bank's pages: some banks have `scaOAuth`. */
       redirectLink: z.string().default('scaRedirect'),
@@ -116,6 +119,9 @@ export function versionOf({ pathVersion }: BankProfile, operation: z.output<type
   if (typeof pathVersion === 'string') return pathVersion;
   return pathVersion[operation] ?? pathVersion.default ?? 'v1';
 }
+
+/** Whether a PUT on the payment starts its authorisation. */
+export const startsByUpdate = ({ sca }: BankProfile) => sca.startLink?.startsWith('update') ?? false;
 
 /** Replaces the placeholders of a template. */
 export const fill = (template: string, values: Readonly<Record<string, string>>): string =>

@@ -6,7 +6,7 @@
 import { type OperationName, operations } from '../pis/operations.ts';
 import { BankError } from './bank-error.ts';
 
-/** One of the eight operations and its decoded parameters; empty if the operation has none. */
+/** An operation and its decoded parameters; empty if the operation has none. */
 export interface BankRoute {
   readonly name: OperationName;
   readonly service: string;
@@ -68,15 +68,20 @@ function routeBelow(prefix: string, method: string, target: string): BankRoute |
 /** The operations at a path with that many segments, by method. */
 function operationsAt(service: string, fourth: string, depth: number): Record<string, OperationName> {
   if (depth === 2) return { POST: 'initiatePayment' };
-  if (depth === 3 && service === 'payments') return { GET: 'getPayment', DELETE: 'cancelPayment' };
-  if (depth === 3 && service === 'periodic-payments')
-    return { GET: 'getPeriodicPayment', DELETE: 'cancelPayment' };
-  if (depth === 3) return { GET: 'getBulkPayment', DELETE: 'cancelPayment' };
+  if (depth === 3) {
+    const GET = readings[service] ?? 'getPayment';
+    return { GET, DELETE: 'cancelPayment', PUT: 'updatePayment' };
+  }
   if (depth === 4 && fourth === 'status') return { GET: 'getPaymentStatus' };
   if (!authorisationTypes.includes(fourth)) return {};
   if (depth === 4) return { POST: 'startAuthorisation', GET: 'listAuthorisations' };
-  return depth === 5 ? { GET: 'getAuthorisation' } : {};
+  return depth === 5 ? { GET: 'getAuthorisation', PUT: 'updatePsuData' } : {};
 }
+
+const readings: Readonly<Record<string, OperationName>> = {
+  'bulk-payments': 'getBulkPayment',
+  'periodic-payments': 'getPeriodicPayment',
+};
 
 function decoded(path: string): readonly string[] | undefined {
   try {

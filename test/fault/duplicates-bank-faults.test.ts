@@ -20,7 +20,7 @@ import { redisStateFactory, sharedRedisUrl, skipWithoutRedis } from '../kit/redi
 import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { startTlsBankProxy, type TlsBankProxy } from '../kit/tls-bank-proxy.ts';
 import { until } from '../kit/within.ts';
-import { newWrite, outcomeOf, type Write, writeNames } from '../kit/writes.ts';
+import { newWrite, outcomeOf, successStatus, type Write, withUpdates, writeNames } from '../kit/writes.ts';
 
 /** What happens to a repeat. */
 type Fate = 'replayed' | 'in doubt' | 'sent again' | 'in doubt until the late response';
@@ -157,13 +157,11 @@ async function startSetup(t: TestContext, kind: keyof typeof stateKinds, { title
   const sandbox = title.startsWith('handshake') ? proxy.environment : { baseUrl: bank.baseUrl };
   const { stateFactory, repeatTo } = stateKinds[kind];
   const newState = await stateFactory(t);
-  const all = { environments: { sandbox }, ...sections };
+  const all = { environments: { sandbox }, ...withUpdates, ...sections };
   const first = await startGateway(t, all, newState());
   const other = repeatTo.length > 1 ? await startGateway(t, all, newState()) : first;
   return { bank, proxy, first, instances: { same: first, other } };
 }
-
-const successStatus = { initiation: '201', cancellation: '202', authorisation: '201' } as const;
 
 function expectedFirst({ name }: Write, { first }: FaultCase): string {
   return first === 'success' ? successStatus[name] : first;

@@ -25,6 +25,7 @@ import { type Sections, startBank, startGateway } from '../kit/gateway.ts';
 import { redisStateFactory, sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
 import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { until } from '../kit/within.ts';
+import { withUpdates } from '../kit/writes.ts';
 import {
   afterExpiry,
   type CrashOutcomes,
@@ -106,7 +107,11 @@ describe('a write at any stage', { concurrency: 4 }, () => {
       const repeated = await newWrites(bank);
       const unrepeated = await newWrites(bank, writeStages, ['initiation']);
       const all = [...repeated, ...unrepeated];
-      const sections = { environments: { sandbox: { baseUrl: bank.baseUrl } }, idempotency: { wait: '1s' } };
+      const sections = {
+        environments: { sandbox: { baseUrl: bank.baseUrl } },
+        ...withUpdates,
+        idempotency: { wait: '1s' },
+      };
       const pair = await startPair[scenario.state](t, sections, breakpointsOf(all));
 
       const pendingFirsts = await sendToStages(pair.crashing, bank, all, scenario.hold);

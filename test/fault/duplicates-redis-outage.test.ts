@@ -6,7 +6,7 @@ import { call } from '../kit/call.ts';
 import { impatientState, type Sections, startBank, startGateway } from '../kit/gateway.ts';
 import { type RedisServer, skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
 import { until, within } from '../kit/within.ts';
-import { newWrite, outcomeOf, writeNames } from '../kit/writes.ts';
+import { newWrite, outcomeOf, withUpdates, writeNames } from '../kit/writes.ts';
 
 /** Much shorter than the deadline of a write: the gateway refuses without waiting for Redis to recover. */
 const maxRefusalMs = 5_000;
@@ -28,6 +28,7 @@ async function startGatewayOnRedis(t: TestContext, sections: Sections = {}) {
   const environments = { sandbox: { baseUrl: bank.baseUrl } };
   const gateway = await startGateway(t, {
     environments,
+    ...withUpdates,
     state: { redis: redis.url, ...impatientState },
     ...sections,
   });
@@ -74,7 +75,7 @@ for (const [how, { begin, end }] of Object.entries(outages)) {
       await begin(redis);
       for (const write of writes) {
         const linesBefore = gateway.logLines.length;
-        assert.match(outcomeOf(await call(gateway.url, write.call)), /^20[12]$/);
+        assert.match(outcomeOf(await call(gateway.url, write.call)), /^20[012]$/);
         assert.equal(write.timesReceived(), 1);
         const warnings = gateway.logLines
           .slice(linesBefore)

@@ -13,7 +13,7 @@ import {
   startReplicatedRedis,
 } from '../kit/redis-replication.ts';
 import { until } from '../kit/within.ts';
-import { newWrite, outcomeOf, writeNames } from '../kit/writes.ts';
+import { newWrite, outcomeOf, withUpdates, writeNames } from '../kit/writes.ts';
 
 interface Interruption {
   readonly begin: (redis: ReplicatedRedis) => unknown;
@@ -40,6 +40,7 @@ async function startGateways(t: TestContext) {
   const bank = await startBank(t, { timings: { authorisedAfterMs: 600_000 } });
   const sections = {
     environments: { sandbox: { baseUrl: bank.baseUrl } },
+    ...withUpdates,
     state: { redis: redis.master.url },
   };
   const gateways = [await startGateway(t, sections), await startGateway(t, sections)] as const;

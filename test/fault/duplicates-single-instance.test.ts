@@ -16,6 +16,7 @@ import {
 import { temporaryFolder } from '../kit/folder.ts';
 import { startBank } from '../kit/gateway.ts';
 import { within } from '../kit/within.ts';
+import { withUpdates } from '../kit/writes.ts';
 
 /** The outcomes of the first request and of the repeat that arrives while the instance is suspended. */
 type Outcomes = readonly [first: WriteOutcome, repeat: WriteOutcome];
@@ -44,7 +45,7 @@ describe('a suspended single instance', { concurrency: 4 }, () => {
       const bank = await startBank(t, { timings: { authorisedAfterMs: 600_000 } });
       const writes = await newWrites(bank);
       const gateway = await startBreakpointGateway(t, {
-        sections: { environments: { sandbox: { baseUrl: bank.baseUrl } } },
+        sections: { environments: { sandbox: { baseUrl: bank.baseUrl } }, ...withUpdates },
         state: stateOption(t),
         breakpoints: breakpointsOf(writes),
       });

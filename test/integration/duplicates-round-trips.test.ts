@@ -11,14 +11,18 @@ import { call } from '../kit/call.ts';
 import { createCountingState } from '../kit/counting-state.ts';
 import { startBank, startGateway } from '../kit/gateway.ts';
 import { redisStateFactory, sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
-import { newWrite, outcomeOf, writeNames } from '../kit/writes.ts';
+import { newWrite, outcomeOf, withUpdates, writeNames } from '../kit/writes.ts';
 
 const isOfTheLedger = (operation: string) => / ledger\b/.test(operation) && !operation.startsWith('members');
 
 async function startCounting(t: TestContext) {
   const bank = await startBank(t);
   const state = createCountingState(redisStateFactory(await sharedRedisUrl(t))(), isOfTheLedger);
-  const gateway = await startGateway(t, { environments: { sandbox: { baseUrl: bank.baseUrl } } }, state);
+  const gateway = await startGateway(
+    t,
+    { environments: { sandbox: { baseUrl: bank.baseUrl } }, ...withUpdates },
+    state,
+  );
   return { bank, gateway, state };
 }
 
@@ -33,7 +37,7 @@ describe('the ledger on Redis', { skip: skipWithoutRedis }, () => {
       state.dropResponses(...background);
       const write = await newWrite(bank, name);
       state.reset();
-      assert.match(outcomeOf(await call(gateway.url, write.call)), /^20[12]$/);
+      assert.match(outcomeOf(await call(gateway.url, write.call)), /^20[012]$/);
 
       const trips = state.roundTrips;
       const sendingTrip = trips.findIndex((trip) => trip.some((operation) => operation.startsWith('add')));

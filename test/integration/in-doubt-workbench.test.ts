@@ -85,7 +85,10 @@ test('lists and exports the requests in doubt that match a filter, on an instanc
     /^attachment; filename="penstock-in-doubt-\d{8}T\d{6}Z\.csv"$/,
   );
   const [head, line, end, ...more] = csv.text.split('\r\n');
-  assert.equal(head, '"since","xRequestId","operation","environment","tenant","why","lateAnswerUntil","id"');
+  assert.equal(
+    head,
+    '"since","xRequestId","operation","environment","tenant","why","lateAnswerUntil","id","severity"',
+  );
   assert.ok(
     line?.includes(`"${live}","initiatePayment","production","anonymous","the bank answered 504"`),
     line,

@@ -6,7 +6,7 @@ import type { Fault } from '../../src/simulated-bank/faults.ts';
 import type { BreakpointGateway } from './breakpoint-gateway.ts';
 import type { Breakpoint } from './breakpoint-state.ts';
 import { call, jsonOf, type Reply } from './call.ts';
-import { newWrite, outcomeOf, type Write, type WriteName, writeNames } from './writes.ts';
+import { newWrite, outcomeOf, successStatus, type Write, type WriteName, writeNames } from './writes.ts';
 
 /** How far a write has come: at a breakpoint of the gateway, or waiting for the answer of the bank. */
 export type WriteStage = Breakpoint | 'at the bank';
@@ -83,10 +83,8 @@ export async function sendWrite(
   return describeOutcome(reply, write);
 }
 
-const success = { initiation: '201', cancellation: '202', authorisation: '201' } as const;
-
 function describeOutcome(reply: Reply, { name }: Write): WriteOutcome {
   const outcome = outcomeOf(reply);
-  if (outcome === success[name]) return 'succeeded';
-  return outcome === `${success[name]} replayed` ? 'replayed' : outcome;
+  if (outcome === successStatus[name]) return 'succeeded';
+  return outcome === `${successStatus[name]} replayed` ? 'replayed' : outcome;
 }

@@ -1,12 +1,15 @@
-/** The three kinds of write, each with its own X-Request-ID, and how often the bank received and executed it. */
+/** The kinds of write, each with its own X-Request-ID, and how often the bank received and executed it. */
 
+import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
+import { payerCredentials } from '../../src/simulated-bank/embedded-sca.ts';
 import { type Call, call, jsonOf, type Reply } from './call.ts';
 import { exampleOf } from './examples.ts';
+import type { Field } from './fields.ts';
 import { initiation, transfersPath } from './request.ts';
 
-export type WriteName = 'initiation' | 'cancellation' | 'authorisation';
+export type WriteName = 'initiation' | 'cancellation' | 'authorisation' | 'update';
 
 export interface Write {
   readonly name: WriteName;
@@ -14,7 +17,7 @@ export interface Write {
   readonly call: Call;
   /** How often the bank received it. */
   timesReceived(): number;
-  /** How many payments or authorisations it created; `undefined` for a cancellation. */
+  /** How many payments or authorisations it created, or TANs it checked; `undefined` for a cancellation. */
   effectCount(): number | undefined;
 }
 
@@ -41,14 +44,48 @@ const factories: Readonly<Record<WriteName, (bank: SimulatedBank) => Promise<Pre
       effectCount: () => started()?.length,
     };
   },
+  update: async (bank: SimulatedBank) => {
+    const paymentId = await createPayment(bank);
+    const view = () => bank.payments.find((payment) => payment.paymentId === paymentId) ?? assert.fail();
+    const authorisations = `${transfersPath}/${paymentId}/authorisations`;
+    const body = JSON.stringify({ psuData: { password: payerCredentials.password } });
+    const embedded = [...json, ['TPP-Embedded-Preferred', 'true']] as const;
+    await call(bank.baseUrl, { method: 'POST', path: authorisations, headers: embedded, body });
+    const path = `${authorisations}/${view().authorisationIds[0]}`;
+    const method = JSON.stringify({ authenticationMethodId: '901' });
+    await call(bank.baseUrl, { method: 'PUT', path, headers: json, body: method });
+    const before = view().credentialChecks;
+    return {
+      call: {
+        method: 'PUT',
+        path,
+        headers: json,
+        body: JSON.stringify({ scaAuthenticationData: payerCredentials.tan }),
+      },
+      effectCount: () => view().credentialChecks - before,
+    };
+  },
 };
+
+const json: readonly Field[] = [['Content-Type', 'application/json']];
 
 interface PreparedCall {
   readonly call: Call;
   readonly effectCount: (requestId: string) => number | undefined;
 }
 
-export const writeNames: readonly WriteName[] = ['initiation', 'cancellation', 'authorisation'];
+export const writeNames: readonly WriteName[] = ['initiation', 'cancellation', 'authorisation', 'update'];
+
+/** What the bank answers to each. */
+export const successStatus = {
+  initiation: '201',
+  cancellation: '202',
+  authorisation: '201',
+  update: '200',
+} as const;
+
+/** For gateways that get every kind of write. */
+export const withUpdates = { standard: { alsoOffer: ['updatePsuData'] } };
 
 /** A write that the bank accepts; creates the payment that it refers to, if there must be one. */
 export async function newWrite(bank: SimulatedBank, name: WriteName): Promise<Write> {

@@ -78,11 +78,11 @@ describe('the simulated bank responds 404 to', () => {
 test('the simulated bank lists the allowed methods in a 405 response', async (t) => {
   const bank = await startedBank(t);
 
-  const put = await ask(bank, 'PUT', `${path}/1/authorisations/2`);
-  const bulk = await ask(bank, 'PUT', '/berlingroup/v1/bulk-payments/sepa-credit-transfers/1');
+  const authorisation = await ask(bank, 'PATCH', `${path}/1/authorisations/2`);
+  const bulk = await ask(bank, 'PATCH', '/berlingroup/v1/bulk-payments/sepa-credit-transfers/1');
 
-  assert.deepEqual([put.status, put.headers.allow], [405, 'GET']);
-  assert.deepEqual([bulk.status, bulk.headers.allow], [405, 'GET, DELETE']);
+  assert.deepEqual([authorisation.status, authorisation.headers.allow], [405, 'GET, PUT']);
+  assert.deepEqual([bulk.status, bulk.headers.allow], [405, 'GET, DELETE, PUT']);
   assert.equal(bulk.json.tppMessages[0].code, 'SERVICE_INVALID');
 });
 

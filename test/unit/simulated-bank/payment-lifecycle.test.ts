@@ -20,6 +20,7 @@ const payment: Payment = {
   authorisations: [authorisation],
   cancellations: [],
   cancellationRequested: false,
+  credentialChecks: 0,
 };
 const statusesOf = (one: Payment, moments: readonly number[]) =>
   moments.map((now) => statusAt(one, now, defaultTimings));
