@@ -7,7 +7,7 @@ import { createDeviationCounts } from '../src/contract-guard/deviation-counts.ts
 import { createJudge, type GuardedEnvironment } from '../src/contract-guard/guarded-environments.ts';
 import { parseAffinityRecord, serializeAffinityRecord } from '../src/environments/affinity-record.ts';
 import { RequestHead } from '../src/http/request-head.ts';
-import { identityOf } from '../src/idempotency/request-identity.ts';
+import { createIdentifyRequest } from '../src/idempotency/request-identity.ts';
 import { headerFieldsFrom, headerValue } from '../src/pis/headers.ts';
 import { createMatcher, type Operation } from '../src/pis/operations.ts';
 import { meaningOf } from '../src/request/meaning.ts';
@@ -184,13 +184,15 @@ const checkedMessage = {
 } as const;
 const deviation: Deviation = { level: 'notable', rule: 'unknown', path: 'body/*', effect: 'ignored' };
 
+const identify = createIdentifyRequest();
+
 export const parts: readonly Part[] = [
   { name: 'operations: match a status read', body: () => match('GET', status.path) },
   { name: 'operations: match an initiation', body: () => match('POST', initiation.path) },
   { name: 'headers: pairs of rawHeaders', body: () => headerFieldsFrom(rawHeaders) },
   { name: 'headers: head of a request', body: () => new RequestHead(rawHeaders, '1.1') },
   { name: 'headers: find one', body: () => headerValue(fields, 'psu-ip-address') },
-  { name: 'ledger: key and fingerprint, 1 KB', body: () => identityOf(payment) },
+  { name: 'ledger: key and fingerprint, 1 KB', body: () => identify(payment) },
   {
     name: 'answers: content and meaning of an initiation',
     body: () => meaningOf(payment.operation, initiationAnswer, readNow(initiationAnswer), false),

@@ -119,6 +119,7 @@ export function createServices(
   const ledger = createLedgerServices(state, {
     instanceId,
     entries: encryptedState.keyValues,
+    keys: encryptedState.keys,
     // A state in the memory of this process already remembers them.
     memoryBytes: state.keyValues.readNow ? undefined : config.idempotency.memory,
     lossSettings: () => ({

@@ -19,13 +19,14 @@ import type { Claim } from './claim.ts';
 import { type ClaimResult, createLedger, type Ledger, type LedgerServices } from './ledger.ts';
 import { type HappenedEntry, statusPathOf, storedResponse } from './ledger-entry.ts';
 import { withMergedTenants } from './merged-tenants.ts';
-import { identityOf, type RequestIdentity } from './request-identity.ts';
+import type { IdentifyRequest, RequestIdentity } from './request-identity.ts';
 import type { Resolve } from './resolve.ts';
 import { createResolveByReads, type ResolveByReads } from './resolve-by-reads.ts';
 import { shortenResponse, storedBytesOf } from './shorten-response.ts';
 import type { StorageBudget } from './storage-budget.ts';
 
 export interface IdempotencyDependencies {
+  readonly identify: IdentifyRequest;
   readonly ledger: Ledger;
   readonly entryChanges: ChangeWaiter;
   readonly resolveByReads: ResolveByReads;
@@ -48,6 +49,7 @@ export function createIdempotencyDependencies(
 ): IdempotencyDependencies {
   return {
     ledger: withMergedTenants(createLedger(services, idempotency), services),
+    identify: services.identify,
     entryChanges: services.entryChanges,
     resolveByReads: createResolveByReads(services.inDoubt, resolve),
     waitMs: idempotency.wait,
@@ -73,10 +75,10 @@ export function enforceIdempotency(
   updateResponse: UpdateResponse = (response) => response,
 ): Stage<PisRequest> {
   const dependencies: StageDependencies = { ...idempotency, updateResponse };
-  const { ledger } = dependencies;
+  const { ledger, identify } = dependencies;
   return (request, next) => {
     const startedAtMs = performance.now();
-    const identity = identityOf(request);
+    const identity = identify(request);
     const onResult = (result: ClaimResult) => {
       if (result.kind !== 'running') return respond(dependencies, request, next, { result, startedAtMs });
       return waitForFirst(dependencies, request, { identity, startedAtMs }).then((later) =>

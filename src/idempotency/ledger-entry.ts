@@ -11,9 +11,7 @@ import type { Fingerprints } from './request-identity.ts';
 /** The fields of every entry. Readers ignore unknown fields. */
 const commonFields = {
   v: z.literal(1),
-  fingerprint: z.string(),
-  /** Missing in entries that an instance of the former release has written. */
-  fingerprint2: z.object({ request: z.string(), content: z.string() }).readonly().optional(),
+  fingerprints: z.object({ key: z.string().optional(), request: z.string(), content: z.string() }).readonly(),
   /** Random id of one attempt; a new claim of the same `X-Request-ID` gets another one. */
   attempt: z.string(),
   /** Id of the gateway instance that executes the attempt. */
@@ -82,7 +80,7 @@ export type InDoubtEntry = Extract<LedgerEntry, { step: 'in-doubt' | 'answered' 
 /** A claim by this instance on an unused `X-Request-ID`. */
 export function claimedEntry(
   request: PisRequest,
-  { fingerprint, fingerprint2 }: Fingerprints,
+  fingerprints: Fingerprints,
   {
     attempt,
     holder,
@@ -94,8 +92,7 @@ export function claimedEntry(
   return {
     v: 1,
     step: 'claimed',
-    fingerprint,
-    fingerprint2,
+    fingerprints,
     attempt,
     holder,
     requestId,

@@ -10,6 +10,7 @@
  */
 
 import { randomUUID } from 'node:crypto';
+import type { EncryptionKeys } from '../config/encryption-keys.ts';
 import type { PisRequest } from '../request/messages.ts';
 import { type ChangeWaiter, createChangeWaiter } from '../state/change-waiter.ts';
 import { whenKnown } from '../state/known-results.ts';
@@ -18,7 +19,6 @@ import { EpochMismatchError, type Fence, type KeyValues, type State } from '../s
 import type { Log } from '../telemetry/log.ts';
 import { type Claim, type ClaimDependencies, ClaimedAttempt } from './claim.ts';
 import { createFollowResolutions } from './follow-resolutions.ts';
-import { createEntryStore } from './former-names.ts';
 import { createInitiators } from './initiators.ts';
 import {
   type AnsweredEntry,
@@ -30,7 +30,7 @@ import {
   type SerializedEntry,
   serialized,
 } from './ledger-entry.ts';
-import { createUnresolvedIndex } from './ledger-store.ts';
+import { createLedgerStore, createUnresolvedIndex } from './ledger-store.ts';
 import { createLossGuard, type LossGuard, type LossSettings } from './loss-guard.ts';
 import { createOwnWrites, noOwnWrites } from './own-writes.ts';
 import {
@@ -40,12 +40,13 @@ import {
   type InstanceLeases,
 } from './recovery.ts';
 import { createReleasedAttempts } from './released-attempts.ts';
-import { type Difference, differenceOf, type RequestIdentity } from './request-identity.ts';
+import { createIdentifyRequest, type IdentifyRequest, type RequestIdentity } from './request-identity.ts';
 import { createReportDuplicate, createRestoreWrite } from './restore-write.ts';
 import type { StorageBudget } from './storage-budget.ts';
 
 /** The parts of the ledger that survive a reload of the configuration. */
 export interface LedgerServices extends ClaimDependencies {
+  readonly identify: IdentifyRequest;
   readonly instanceLeases: InstanceLeases;
   readonly lossGuard: LossGuard;
   readonly entryChanges: ChangeWaiter;
@@ -66,6 +67,8 @@ export interface LedgerOptions {
   readonly instanceId?: string | undefined;
   /** Stores the entries, encrypted if a key is configured. */
   readonly entries: KeyValues;
+  /** The keys of `state.encryptionKeyFile`, if there is one. */
+  readonly keys?: EncryptionKeys | undefined;
   /** `idempotency.memory`, in bytes; `undefined` if the state cannot lose writes that this process remembers. */
   readonly memoryBytes: number | undefined;
   readonly lossSettings: () => LossSettings;
@@ -82,6 +85,7 @@ export function createLedgerServices(
   {
     instanceId,
     entries,
+    keys,
     memoryBytes,
     lossSettings,
     storageBudget,
@@ -92,7 +96,7 @@ export function createLedgerServices(
   }: LedgerOptions,
 ): LedgerServices {
   const { keyValues, sets, pubsub } = state;
-  const store = createEntryStore(entries, state.partitions);
+  const store = createLedgerStore(entries, state.partitions);
   const unresolvedIndex = createUnresolvedIndex(sets);
   const instanceLeases = createInstanceLeases(keyValues, sets, instanceId);
   const entryChanges = createChangeWaiter(pubsub, 'ledger');
@@ -112,6 +116,7 @@ export function createLedgerServices(
   let calls = 0;
   let inDoubtCount: number | undefined;
   return {
+    identify: createIdentifyRequest(keys),
     store,
     unresolvedIndex,
     instanceLeases,
@@ -145,7 +150,7 @@ export function createLedgerServices(
 export type ClaimResult =
   /** The id was unused: this request executes the write. */
   | { readonly kind: 'claimed'; readonly claim: Claim }
-  | { readonly kind: 'another-request'; readonly difference: Exclude<Difference, 'none'> }
+  | { readonly kind: 'another-request'; readonly difference: 'headers' | 'content' }
   | { readonly kind: 'running' }
   | { readonly kind: 'answered'; readonly entry: AnsweredEntry }
   | { readonly kind: 'happened'; readonly entry: HappenedEntry }
@@ -223,7 +228,7 @@ export function createLedger(services: LedgerServices, { lateAnswer, window }: L
   const ownEntry = (identity: RequestIdentity, request: PisRequest, followsReleasedAttempt: boolean) => {
     const holder = instanceLeases.ownId;
     return serialized(
-      claimedEntry(request, identity, { attempt: randomUUID(), holder, followsReleasedAttempt }),
+      claimedEntry(request, identity.fingerprints, { attempt: randomUUID(), holder, followsReleasedAttempt }),
     );
   };
 
@@ -327,8 +332,9 @@ export function finishedResult(
   entry: Exclude<LedgerEntry, { step: 'claimed' | 'sending' }>,
   identity: RequestIdentity,
 ): ClaimResult {
-  const difference = differenceOf(entry, identity);
-  if (entry.step === 'in-doubt' || (isInDoubt(entry) && difference !== 'none'))
+  const difference = identity.differenceFrom(entry.fingerprints);
+  // Without the key, the answer might belong to another request, and the advice to use a new X-Request-ID might pay twice.
+  if (entry.step === 'in-doubt' || difference === 'unknown' || (isInDoubt(entry) && difference !== 'none'))
     return { kind: 'in-doubt', environment: entry.environment };
   if (difference !== 'none') return { kind: 'another-request', difference };
   return entry.step === 'answered' ? { kind: 'answered', entry } : { kind: 'happened', entry };

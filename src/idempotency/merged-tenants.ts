@@ -6,12 +6,12 @@
 import { identitiesOf } from '../request/identities.ts';
 import type { PisRequest } from '../request/messages.ts';
 import { type ClaimResult, finishedResult, type Ledger, type LedgerServices } from './ledger.ts';
-import { identityOf, type RequestIdentity } from './request-identity.ts';
+import type { RequestIdentity } from './request-identity.ts';
 
 /** Claims under the first identity of the tenant, and only reads the entries of its other identities. */
 export function withMergedTenants(
   ledger: Ledger,
-  services: Pick<LedgerServices, 'store' | 'instanceLeases' | 'inDoubt'>,
+  services: Pick<LedgerServices, 'identify' | 'store' | 'instanceLeases' | 'inDoubt'>,
 ): Ledger {
   return {
     claim(identity, request) {
@@ -30,7 +30,7 @@ export function withMergedTenants(
     if (result.kind !== 'claimed') return result;
     try {
       for (const tenantId of otherIds) {
-        const found = await lookUp(services, identityOf(request, tenantId));
+        const found = await lookUp(services, services.identify(request, tenantId));
         if (!found) continue;
         await result.claim.release();
         return found;

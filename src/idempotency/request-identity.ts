@@ -1,54 +1,80 @@
-/** Which requests count as repeats: the ledger id of a request, and the fingerprint that a repeat must match. */
+/** Which requests count as repeats: the ledger id of a request, and the fingerprints that a repeat must match. */
 
-import { hash } from 'node:crypto';
+import { createHmac, hash, hkdfSync } from 'node:crypto';
+import type { EncryptionKeys } from '../config/encryption-keys.ts';
 import { headerValue, headerValues } from '../pis/headers.ts';
 import { emptyBody } from '../request/body-buffer.ts';
 import { currentTenantId } from '../request/identities.ts';
 import type { PisRequest } from '../request/messages.ts';
 
-export interface RequestIdentity extends Fingerprints {
+export interface RequestIdentity {
   /** Hash of the tenant's identity, operation, payment and `X-Request-ID`: 43 characters. */
   readonly id: string;
+  readonly fingerprints: Fingerprints;
+  /** How this request differs from the one that made these fingerprints. */
+  differenceFrom(first: Fingerprints): Difference;
 }
 
 /**
- * Hashes of what a repeat must not change. Credentials and consents are excluded, because a TPP may renew them; so are bodies that may
- * contain a password or TAN of the payer (ADR 116).
+ * Hashes of what a repeat must not change. Credentials and consents are excluded, because a TPP may renew them.
+ *
+ * With an encryption key they are HMACs. Without one, a reader of the state could try values: the hashes of operations that carry
+ * credentials then leave out the body, which may contain a password or TAN of the payer (ADR 116).
  */
 export interface Fingerprints {
-  /** Version 1, without the headers of the payer. The former release compares only this one. */
-  readonly fingerprint: string;
-  /** Version 2. */
-  readonly fingerprint2: {
-    /** Of method, path, body and headers. */
-    readonly request: string;
-    /** Of method, path and body. */
-    readonly content: string;
+  /** The id of the key of the HMACs; missing if they were made without a key. */
+  readonly key?: string | undefined;
+  /** Of method, path, body and headers. */
+  readonly request: string;
+  /** Of method, path and body. */
+  readonly content: string;
+}
+
+/** How a request differs from the first one. `unknown` if the key of the first one's fingerprints is missing. */
+export type Difference = 'none' | 'headers' | 'content' | 'unknown';
+
+/** @param tenantId an identity of the caller's tenant, by default the one for new records */
+export type IdentifyRequest = (request: PisRequest, tenantId?: string) => RequestIdentity;
+
+/** @param keys the current key makes new fingerprints; the older ones compare those of earlier requests */
+export function createIdentifyRequest(keys: readonly [] | EncryptionKeys = []): IdentifyRequest {
+  const [current = withoutKey, ...older] = keys.map(createKeyedHash);
+  const hashes = new Map([current, ...older, withoutKey].map((one) => [one.key, one]));
+
+  return (request, tenantId = currentTenantId(request)) => {
+    const { name, paymentId } = request.operation;
+    const fingerprints = fingerprintsOf(request, current);
+    return {
+      id: ledgerIdOf(tenantId, name, paymentId, request.requestId),
+      fingerprints,
+      differenceFrom(first) {
+        const comparable = hashes.get(first.key);
+        if (!comparable) return 'unknown';
+        const own = comparable === current ? fingerprints : fingerprintsOf(request, comparable);
+        if (first.request === own.request) return 'none';
+        return first.content === own.content ? 'headers' : 'content';
+      },
+    };
   };
 }
 
 /** Headers that name the payer; a bank makes another payment if one of them changes. In lower case. */
 const payerHeaders = ['psu-id', 'psu-id-type', 'psu-corporate-id', 'psu-corporate-id-type'] as const;
 
-/** @param tenantId an identity of the caller's tenant, by default the one for new records */
-export function identityOf(request: PisRequest, tenantId = currentTenantId(request)): RequestIdentity {
-  const { operation, requestId, requestedEnvironment, headers } = request;
-  const { name, paymentId, method, carriesCredentials } = operation;
-  // A reader of the state could try all TANs against a hash of the body.
-  const body = carriesCredentials ? emptyBody : request.body;
+function fingerprintsOf(
+  { operation, requestedEnvironment, headers, body }: PisRequest,
+  { key, hashOf }: Hash,
+): Fingerprints {
+  const { method, carriesCredentials } = operation;
   const path = operation.path + operation.search;
   const contentType = headerValue(headers, 'content-type') ?? null;
-  const environment = requestedEnvironment ?? null;
-  // This hash is not stored. Both stored hashes cover it: without the body, a reader of the state cannot try values of the payer.
-  const unstored = hashOf([method, path], body);
   const payer = payerHeaders.map((header) => headerValues(headers, header));
+  // Not stored. Both stored hashes cover it: without the body, a reader of the state cannot try values of the payer.
+  const unstored = hashOf([method, path], carriesCredentials && key === undefined ? emptyBody : body);
   return {
-    id: ledgerIdOf(tenantId, name, paymentId, requestId),
-    fingerprint: hashOf([method, path, contentType, environment], body),
-    fingerprint2: {
-      request: hashOf([unstored, contentType, environment, ...payer]),
-      content: hashOf([unstored]),
-    },
+    ...(key !== undefined && { key }),
+    request: hashOf([unstored, contentType, requestedEnvironment ?? null, ...payer]),
+    content: hashOf([unstored]),
   };
 }
 
@@ -58,28 +84,34 @@ export const ledgerIdOf = (
   operation: string,
   paymentId: string | undefined,
   requestId: string,
-): string => hashOf([tenantId, operation, paymentId ?? null, requestId.toLowerCase()]);
+): string => withoutKey.hashOf([tenantId, operation, paymentId ?? null, requestId.toLowerCase()]);
 
-/** How a request differs from the one that made an entry. */
-export type Difference = 'none' | 'headers' | 'content';
+interface Hash {
+  readonly key: string | undefined;
+  hashOf(parts: readonly (string | null | readonly string[])[], body?: Buffer): string;
+}
 
-/** @param entry lacks `fingerprint2` if the former release wrote it; then version 1 is compared */
-export function differenceOf(
-  entry: Pick<Fingerprints, 'fingerprint'> & {
-    readonly fingerprint2?: Fingerprints['fingerprint2'] | undefined;
+const withoutKey: Hash = {
+  key: undefined,
+  hashOf(parts, body) {
+    const text = textOf(parts);
+    return hash('sha256', body?.length ? joined(text, body) : text, 'base64url');
   },
-  request: Fingerprints,
-): Difference {
-  const { fingerprint, fingerprint2 } = entry;
-  if (!fingerprint2) return fingerprint === request.fingerprint ? 'none' : 'content';
-  if (fingerprint2.request === request.fingerprint2.request) return 'none';
-  return fingerprint2.content === request.fingerprint2.content ? 'headers' : 'content';
+};
+
+/** HMAC-SHA-256. HKDF (RFC 5869) derives its key, and the public id of that key, from the one in the file. */
+function createKeyedHash(fileKey: Buffer): Hash {
+  const derive = (use: string, bytes: number) =>
+    Buffer.from(hkdfSync('sha256', fileKey, '', `penstock fingerprint 1 ${use}`, bytes));
+  const secret = derive('key', 32);
+  return {
+    key: derive('id', 6).toString('base64url'),
+    hashOf: (parts, body = emptyBody) =>
+      createHmac('sha256', secret).update(textOf(parts)).update(body).digest('base64url'),
+  };
 }
 
-function hashOf(parts: readonly (string | null | readonly string[])[], body?: Buffer): string {
-  const text = `${JSON.stringify(parts)}\0`;
-  return hash('sha256', body?.length ? joined(text, body) : text, 'base64url');
-}
+const textOf = (parts: Parameters<Hash['hashOf']>[0]) => `${JSON.stringify(parts)}\0`;
 
 /** For texts with short bodies, which nearly all are: so that no request allocates two copies of its body. */
 const scratch = Buffer.allocUnsafeSlow(16_384);

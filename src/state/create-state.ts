@@ -1,5 +1,6 @@
 /** Creates the state that the settings select: Redis, a SQLite file, or memory. */
 
+import type { EncryptionKeys } from '../config/encryption-keys.ts';
 import type { StateSettings } from '../config/schema.ts';
 import { encryptRequestLog } from './encrypted-request-log.ts';
 import { encryptKeyValues, encryptSchedules, readEncryptionKeys } from './encryption.ts';
@@ -29,6 +30,7 @@ export interface EncryptedState {
   readonly keyValues: KeyValues;
   readonly requestLog: RequestLog;
   readonly schedules: Schedules;
+  readonly keys?: EncryptionKeys;
 }
 
 /** @throws Error that says what to change, if the key file cannot be used */
@@ -39,6 +41,7 @@ export function withEncryption(
   if (encryptionKeyFile === null) return { keyValues, requestLog, schedules };
   const keys = readEncryptionKeys(encryptionKeyFile);
   return {
+    keys,
     keyValues: encryptKeyValues(keyValues, keys),
     requestLog: encryptRequestLog(requestLog, keys),
     schedules: encryptSchedules(schedules, keys),

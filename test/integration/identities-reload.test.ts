@@ -351,44 +351,6 @@ describe('the state of an earlier release', () => {
     assert.equal(bank.requests.length, before);
     assert.equal((await ask(gateway, 'DELETE', 'shop', 'own')).status, 204);
   });
-
-  /** The base64url SHA-256 of a list in JSON, a zero byte and a body, as all releases compute ids and fingerprints. */
-  const hashOf = (parts: readonly unknown[], body: string | Buffer = '') =>
-    createHash('sha256')
-      .update(`${JSON.stringify(parts)}\0`)
-      .update(body)
-      .digest('base64url');
-
-  test('is read: a repeat gets its first response, also if the upgrade renames the tenant', async (t) => {
-    const requestId = randomUUID();
-    const contentType = initiation.headers.find(([name]) => name.toLowerCase() === 'content-type')?.[1];
-    const entry = {
-      v: 1,
-      step: 'answered',
-      fingerprint: hashOf(['POST', initiation.path, contentType, null], initiation.body),
-      attempt: 'one',
-      holder: 'gone',
-      requestId,
-      since: Date.now(),
-      operation: 'initiatePayment',
-      path: initiation.path,
-      paymentService: 'payments',
-      tenant: 'shop',
-      environment: 'sandbox',
-      listenedUntil: Date.now(),
-      status: 201,
-      headers: [['Content-Type', 'application/json']],
-      body: Buffer.from('{"paymentId":"own"}').toString('base64'),
-    };
-    const state = await earlierState();
-    const key = `ledger:entry:${hashOf(['shop', 'initiatePayment', null, requestId])}`;
-    await state.keyValues.write(key, JSON.stringify(entry));
-    const renamed = { clients: [client('store', 'shop')], tenants: { store: { formerly: ['shop'] } } };
-    const { bank, gateway } = await start(t, renamed, state);
-    const repeat = await pay(gateway, 'shop', requestId);
-    assert.deepEqual([repeat.status, isReplay(repeat), repeat.text], [201, true, '{"paymentId":"own"}']);
-    assert.deepEqual(bank.requests, []);
-  });
 });
 
 describe('a state that cannot be read at the start', () => {

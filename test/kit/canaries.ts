@@ -83,18 +83,24 @@ export const initiationBodyWithCanaries = JSON.stringify({
 
 export const paymentIdWithCanary = canary('payment-id');
 
-/** One request of each operation, on a payment with a marked id and on unknown payments. */
+/** One request of each operation, the optional ones too, on a payment with a marked id and on unknown payments. */
 export function requestOfEachOperation(): readonly string[] {
   const payment = `${transfersPath}/${paymentIdWithCanary}`;
   const ask = (line: string, body = '') => requestWithCanaries(`${line} HTTP/1.1`, [], body);
   return [
     ask(`POST ${transfersPath}`, initiationBodyWithCanaries),
     ask(`GET ${payment}`),
-    ask(`GET ${payment}/status`),
-    ask(`POST ${payment}/authorisations`, '{"scaAuthenticationData":"canary-otp"}'),
+    ask(`GET ${payment}/status?canary-query=canary-value`),
+    ask(`POST ${payment}/authorisations?canary-query=canary-value`, '{"scaAuthenticationData":"canary-otp"}'),
     ask(`GET ${payment}/authorisations`),
     ask(`GET ${payment}/authorisations/canary-authorisation`),
     ask('GET /berlingroup/v1/periodic-payments/canary-product/canary-id'),
+    ask(
+      `PUT ${payment}/authorisations/sca-1?canary-query=canary-value`,
+      '{"psuData":{"password":"canary-password"}}',
+    ),
+    ask(`PUT ${payment}?canary-query=canary-value`, '{"psuData":{"password":"canary-password"}}'),
+    ask('GET /berlingroup/v1/bulk-payments/canary-product/canary-id?canary-query=canary-value'),
     ask(`DELETE ${payment}`),
   ];
 }

@@ -6,6 +6,7 @@ import { format } from 'node:util';
 import { Redis } from 'ioredis';
 import { explain } from '../../src/commands/explain.ts';
 import { assembleGateway } from '../../src/gateway.ts';
+import { optionalOperations } from '../../src/pis/operations.ts';
 import type { BankOptions, SimulatedBank } from '../../src/simulated-bank/bank.ts';
 import { createRedisState } from '../../src/state/redis.ts';
 import { createLog } from '../../src/telemetry/log.ts';
@@ -86,6 +87,7 @@ export async function startCapturedGateway(
   const config = configOf(
     withoutLimits({
       ...{ listen: { port: 0 }, admin: { port: 0 } },
+      standard: { alsoOffer: optionalOperations },
       environments: { sandbox: { baseUrl: bank.baseUrl, ...options.environment } },
       clients: Object.entries(apiKeys).map(([name, key]) => ({
         name,

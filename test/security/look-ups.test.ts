@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
+import { optionalOperations } from '../../src/pis/operations.ts';
 import { refusalOf, requestText } from '../kit/attack.ts';
 import { call, jsonOf, type Reply } from '../kit/call.ts';
 import { anyCanary, requestOfEachOperation } from '../kit/canaries.ts';
@@ -122,7 +123,8 @@ describe('look-ups of a hostile tenant', () => {
   });
 
   test('H15: contain nothing that came with a request, except for its X-Request-ID', async (t) => {
-    const { gateway } = await startGatewayWithBank(t, selfService);
+    const standard = { alsoOffer: optionalOperations };
+    const { gateway } = await startGatewayWithBank(t, { ...selfService, standard });
     for (const request of requestOfEachOperation()) {
       const requestId = randomUUID();
       await sendRaw(gateway.port, request.replace(/(?<=X-Request-ID: ).*(?=\r)/, requestId));

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { identityOf } from '../../../src/idempotency/request-identity.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import {
   createInstance,
@@ -10,7 +9,7 @@ import {
   lateAnswerMs,
   useFakeTime,
 } from './instance.ts';
-import { initiation } from './requests.ts';
+import { identityOf, initiation } from './requests.ts';
 
 const given = { who: 'an operator', reason: 'confirmed by the bank' } as const;
 const { id } = identityOf(initiation());

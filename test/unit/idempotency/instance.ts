@@ -15,7 +15,6 @@ import {
 } from '../../../src/idempotency/ledger.ts';
 import type { InDoubtEntry, LedgerEntry } from '../../../src/idempotency/ledger-entry.ts';
 import { attemptName, createLedgerStore, type StoredEntry } from '../../../src/idempotency/ledger-store.ts';
-import { identityOf } from '../../../src/idempotency/request-identity.ts';
 import { createResolve, type Resolve } from '../../../src/idempotency/resolve.ts';
 import { createStorageBudget } from '../../../src/idempotency/storage-budget.ts';
 import type { HeaderFields } from '../../../src/pis/headers.ts';
@@ -28,7 +27,7 @@ import type { State } from '../../../src/state/ports.ts';
 import { configOf, publicUrl, type Sections } from '../../kit/gateway.ts';
 import { withMeaning } from '../../kit/meaning.ts';
 import { type FakeTime, installFakeTime } from './fake-time.ts';
-import { cancellation, initiation } from './requests.ts';
+import { cancellation, identityOf, initiation } from './requests.ts';
 
 export interface Instance {
   readonly services: LedgerServices;
@@ -94,7 +93,7 @@ export function createInstance(state: State, sections: Sections = {}): Instance 
   });
   const dependencies = createIdempotencyDependencies(config, services, resolve);
   const stage = enforceIdempotency(dependencies);
-  const lookUp = (request = initiation()) => dependencies.ledger.claim(identityOf(request), request);
+  const lookUp = (request = initiation()) => dependencies.ledger.claim(services.identify(request), request);
   return {
     services,
     lookUp,

@@ -13,13 +13,15 @@ import {
   statusPathOf,
   storedResponse,
 } from '../../../src/idempotency/ledger-entry.ts';
-import { identityOf } from '../../../src/idempotency/request-identity.ts';
 import { type Operation, prefixOf } from '../../../src/pis/operations.ts';
 import type { PisResponse } from '../../../src/request/messages.ts';
 import { bankResponse, useFakeTime } from './instance.ts';
-import { authorisation, cancellation, initiation } from './requests.ts';
+import { authorisation, cancellation, identityOf, initiation } from './requests.ts';
 
-const claim = claimedEntry(cancellation(), identityOf(cancellation()), { attempt: 'one', holder: 'me' });
+const claim = claimedEntry(cancellation(), identityOf(cancellation()).fingerprints, {
+  attempt: 'one',
+  holder: 'me',
+});
 const sending = { ...claim, step: 'sending', environment: 'sandbox', listenedUntil: 1 } as const;
 const answered = (response: PisResponse) => answeredEntry(serialized<SendingEntry>(sending), response);
 const steps: readonly LedgerEntry[] = [
@@ -72,7 +74,9 @@ describe('a ledger entry', () => {
     useFakeTime(t);
     const headers = [['Authorization', 'Bearer secret']] as const;
     const request = initiation({ body: 'from the payer', headers });
-    const text = serialized(claimedEntry(request, identityOf(request), { attempt: 'one', holder: 'me' })).raw;
+    const text = serialized(
+      claimedEntry(request, identityOf(request).fingerprints, { attempt: 'one', holder: 'me' }),
+    ).raw;
     assert.doesNotMatch(text, /secret|payer/);
   });
 });

@@ -1,8 +1,5 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { serialized } from '../../../src/idempotency/ledger-entry.ts';
-import { createLedgerStore } from '../../../src/idempotency/ledger-store.ts';
-import { identityOf } from '../../../src/idempotency/request-identity.ts';
 import { createFailingState } from '../../kit/failing-state.ts';
 import {
   bankResponse,
@@ -13,10 +10,9 @@ import {
   inDoubtWriteOf,
   leaseMs,
   startInstance,
-  storedOf,
   useFakeTime,
 } from './instance.ts';
-import { initiation } from './requests.ts';
+import { identityOf, initiation } from './requests.ts';
 
 describe('the ledger', () => {
   test('lets exactly one of several concurrent requests claim an unused X-Request-ID', async (t) => {
@@ -140,27 +136,6 @@ describe('the ledger', () => {
       assert.deepEqual(await one.lookUp(initiation({ body: 'another' })), expected);
     }
     assert.equal((await entryOf(state))?.step, 'answered');
-  });
-
-  test('compares a request with an entry of the former release without the payer', async (t) => {
-    const { state, instance } = startInstance(t);
-    const claim = await instance.claim();
-    await claim.markSending('sandbox');
-    await claim.recordResponse(bankResponse(201));
-    const stored = (await storedOf(state)) ?? assert.fail();
-    const { fingerprint2: _, ...former } = stored.entry ?? assert.fail();
-    await createLedgerStore(state.keyValues).replace(
-      identityOf(initiation()).id,
-      stored.raw,
-      serialized(former),
-    );
-    const ofAnna = initiation({
-      headers: [
-        ['Content-Type', 'application/json'],
-        ['PSU-ID', 'anna'],
-      ],
-    });
-    assert.equal((await createInstance(state).lookUp(ofAnna)).kind, 'answered');
   });
 
   for (const text of ['garbage', '{"v":2,"step":"claimed"}', '{}', 'null'])

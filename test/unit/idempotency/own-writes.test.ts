@@ -8,11 +8,10 @@ import {
   serialized,
 } from '../../../src/idempotency/ledger-entry.ts';
 import { createOwnWrites } from '../../../src/idempotency/own-writes.ts';
-import { identityOf } from '../../../src/idempotency/request-identity.ts';
 import { bankResponse, useFakeTime, windowMs } from './instance.ts';
-import { initiation } from './requests.ts';
+import { identityOf, initiation } from './requests.ts';
 
-const claimed: ClaimedEntry = claimedEntry(initiation(), identityOf(initiation()), {
+const claimed: ClaimedEntry = claimedEntry(initiation(), identityOf(initiation()).fingerprints, {
   attempt: 'attempt',
   holder: 'holder',
 });

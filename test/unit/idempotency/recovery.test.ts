@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createInstanceLeases } from '../../../src/idempotency/recovery.ts';
-import { identityOf } from '../../../src/idempotency/request-identity.ts';
 import type { State } from '../../../src/state/ports.ts';
 import { createFailingState } from '../../kit/failing-state.ts';
 import {
@@ -16,7 +15,7 @@ import {
   startInstance,
   useFakeTime,
 } from './instance.ts';
-import { initiation } from './requests.ts';
+import { identityOf, initiation } from './requests.ts';
 
 const ids = ['first', 'second', 'third'] as const;
 const withId = (requestId: string) => initiation({ requestId });

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { differenceOf, identityOf } from '../../../src/idempotency/request-identity.ts';
+import { createIdentifyRequest } from '../../../src/idempotency/request-identity.ts';
 import {
   authorisation,
   authorisationUpdate,
   cancellation,
+  identityOf,
   initiation,
   paymentUpdate,
   type RequestOptions,
@@ -14,7 +15,7 @@ import {
 } from './requests.ts';
 
 const idOf = (options: RequestOptions) => identityOf(initiation(options)).id;
-const fingerprintOf = (options: RequestOptions) => identityOf(initiation(options)).fingerprint2.request;
+const fingerprintOf = (options: RequestOptions) => identityOf(initiation(options)).fingerprints.request;
 const typed = (type: string) => [['Content-Type', type]] as const;
 const withHeader = (name: string, value: string) => ({
   headers: [...typed('application/json'), [name, value] as const],
@@ -125,36 +126,60 @@ describe('the fingerprint of a request that may contain a password or TAN of the
 });
 
 describe('a request under a used X-Request-ID', () => {
-  const first = identityOf(initiation(withHeader('PSU-ID', 'anna')));
+  const first = identityOf(initiation(withHeader('PSU-ID', 'anna'))).fingerprints;
   const other = identityOf(initiation(withHeader('PSU-ID', 'berta')));
 
   test('is a repeat if all fingerprints are equal', () => {
-    assert.equal(differenceOf(first, first), 'none');
+    assert.equal(identityOf(initiation(withHeader('PSU-ID', 'anna'))).differenceFrom(first), 'none');
   });
 
   test('differs in the headers alone if it has another payer', () => {
-    assert.equal(differenceOf(first, other), 'headers');
-    assert.equal(differenceOf(first, identityOf(initiation())), 'headers');
+    assert.equal(other.differenceFrom(first), 'headers');
+    assert.equal(identityOf(initiation()).differenceFrom(first), 'headers');
   });
 
   test('differs in its content if it has another body', () => {
     const changed = identityOf(initiation({ ...withHeader('PSU-ID', 'anna'), body: '{}' }));
-    assert.equal(differenceOf(first, changed), 'content');
+    assert.equal(changed.differenceFrom(first), 'content');
+  });
+});
+
+describe('a fingerprint with an encryption key', () => {
+  const [one, two] = [randomBytes(32), randomBytes(32)];
+  const withOne = createIdentifyRequest([one]);
+  const tan = (value: string) => authorisationUpdate({ body: `{"scaAuthenticationData":"${value}"}` });
+
+  test('covers the body of an operation that carries credentials, which a repeat must not change', () => {
+    const { fingerprints } = withOne(tan('12345'));
+    assert.equal(withOne(tan('12345')).differenceFrom(fingerprints), 'none');
+    assert.equal(withOne(tan('54321')).differenceFrom(fingerprints), 'content');
   });
 
-  test('is compared under version 1 with an entry of the former release, which has not recorded the payer', () => {
-    const { fingerprint } = first;
-    assert.equal(differenceOf({ fingerprint }, other), 'none');
-    assert.equal(differenceOf({ fingerprint }, identityOf(initiation({ body: '{}' }))), 'content');
+  test('differs from that without a key and under another key, and names its key by an id', () => {
+    const all = [identityOf, withOne, createIdentifyRequest([two])].map(
+      (identify) => identify(initiation()).fingerprints,
+    );
+    for (const field of ['key', 'request', 'content'] as const)
+      assert.equal(new Set(all.map((fingerprints) => fingerprints[field])).size, all.length, field);
+    assert.match(all[1]?.key ?? '', /^[\w-]{8}$/);
   });
 
-  test('has the fingerprint of the former release, which instances of that release compare', () => {
-    const head = '["POST","/berlingroup/v1/payments/sepa-credit-transfers","application/json; a=ü",null]\0';
-    for (const length of [1, 1_000, 16_000, 16_100, 16_383, 16_384, 100_000]) {
-      const body = 'é'.repeat(length / 2).padEnd(length, '}');
-      const headers = [...typed('application/json; a=ü'), ['PSU-ID', 'anna'] as const];
-      const expected = createHash('sha256').update(head).update(body).digest('base64url');
-      assert.equal(identityOf(initiation({ headers, body })).fingerprint, expected, `${length} characters`);
+  test('is compared under an older key of the file, and without a key if there was none', () => {
+    const later = createIdentifyRequest([two, one]);
+    for (const earlier of [withOne, identityOf]) {
+      const { fingerprints } = earlier(initiation());
+      assert.equal(later(initiation()).differenceFrom(fingerprints), 'none');
+      assert.equal(later(initiation({ body: '{}' })).differenceFrom(fingerprints), 'content');
     }
+  });
+
+  test('cannot be compared without its key', () => {
+    const { fingerprints } = withOne(initiation());
+    for (const later of [createIdentifyRequest([two]), identityOf])
+      assert.equal(later(initiation()).differenceFrom(fingerprints), 'unknown');
+  });
+
+  test('has the same ledger id as without a key', () => {
+    assert.equal(withOne(initiation()).id, identityOf(initiation()).id);
   });
 });

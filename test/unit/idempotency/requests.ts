@@ -1,6 +1,7 @@
 /** Requests as the idempotency stage receives them. */
 
 import assert from 'node:assert/strict';
+import { createIdentifyRequest } from '../../../src/idempotency/request-identity.ts';
 import { createMatcher, type Method, optionalOperations } from '../../../src/pis/operations.ts';
 import type { Client, PisRequest } from '../../../src/request/messages.ts';
 import type { Field } from '../../kit/fields.ts';
@@ -62,3 +63,6 @@ const json: readonly Field[] = [['Content-Type', 'application/json']];
 function clientOf({ tenant = 'shop', environments = ['sandbox'] }: RequestOptions): Client {
   return { name: `${tenant}-1`, tenant, environments };
 }
+
+/** As without an encryption key. */
+export const identityOf = createIdentifyRequest();

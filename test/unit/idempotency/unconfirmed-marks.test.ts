@@ -2,11 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { identityOf } from '../../../src/idempotency/request-identity.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import { type State, UnconfirmedError } from '../../../src/state/ports.ts';
 import { bankResponse, createInstance, entryOf, errorCodeOf, storedOf, useFakeTime } from './instance.ts';
-import { initiation } from './requests.ts';
+import { identityOf, initiation } from './requests.ts';
 
 /** A state whose master accepts confirmed writes while no replica does. */
 function createUnreplicatedState() {

@@ -1,7 +1,6 @@
 /** What must hold at every moment of a simulation, and what must hold after it has come to rest. */
 
 import assert from 'node:assert/strict';
-import { createEntryStore } from '../../../../src/idempotency/former-names.ts';
 import { isInDoubt, type LedgerEntry } from '../../../../src/idempotency/ledger-entry.ts';
 import {
   attemptName,
@@ -48,24 +47,12 @@ function checkIsTrue({ call, status, code, text }: TppResponse, payments: readon
     assert.equal(call.sentAt, undefined, `${code} means that nothing was sent`);
 }
 
-/**
- * All entries that can be read, except one that has expired under its present name only: an instance that ended between two
- * changes leaves a mark under the former name, which no list shows and which blocks the id.
- */
 async function readEntries({
   state,
   ids,
 }: Simulation): Promise<readonly { id: string; entry: LedgerEntry }[]> {
-  const store = createEntryStore(state.keyValues, state.partitions);
-  const present = createLedgerStore(state.keyValues, state.partitions);
-  const all = await Promise.all(
-    [...ids].map(async (id) => {
-      const entry = (await store.read(id))?.entry;
-      const isExpired =
-        entry?.step === 'sending' && Date.now() - entry.since > windowMs && !(await present.read(id));
-      return { id, entry: isExpired ? undefined : entry };
-    }),
-  );
+  const store = createLedgerStore(state.keyValues, state.partitions);
+  const all = await Promise.all([...ids].map(async (id) => ({ id, entry: (await store.read(id))?.entry })));
   return all.flatMap(({ id, entry }) => (entry ? [{ id, entry }] : []));
 }
 
