@@ -181,6 +181,8 @@ export const request = {
     ),
   authorisation: (body: Json | string = {}, changes: Changes = {}) =>
     requestWith('startAuthorisation', 'payments', { body }, changes),
+  update: (body: Json | string = {}, changes: Changes = {}) =>
+    requestWith('updatePsuData', 'payments', { body }, changes),
   read: (operation: JudgedRequest['operation'] = 'getPayment', changes: Changes = {}) =>
     requestWith(operation, 'payments', { body: '' }, { headers: { 'Content-Type': undefined }, ...changes }),
 } as const;

@@ -762,31 +762,20 @@ const inParts: readonly Row[] = [
   ],
 ];
 
-const inAuthorisations: readonly Row[] = [
-  ['a list', request.authorisation('[]'), 'type body'],
-  ['broken JSON', request.authorisation('{'), 'json body'],
-  ['no password', request.authorisation({ psuData: {} }), 'min-properties body/psuData'],
-  ['a text as psuData', request.authorisation({ psuData: 'secret' }), 'type body/psuData'],
-  [
-    'a number as the password',
-    request.authorisation({ psuData: { password: 1234 } }),
-    'type body/psuData/password',
-  ],
+/** @param requestWith a start or an update with this body */
+const inSteps = (requestWith: typeof request.update): readonly Row[] => [
+  ['a list', requestWith('[]'), 'type body'],
+  ['broken JSON', requestWith('{'), 'json body'],
+  ['no password', requestWith({ psuData: {} }), 'min-properties body/psuData'],
+  ['a text as psuData', requestWith({ psuData: 'secret' }), 'type body/psuData'],
+  ['a number as the password', requestWith({ psuData: { password: 1234 } }), 'type body/psuData/password'],
   [
     'a long method',
-    request.authorisation({ authenticationMethodId: 'x'.repeat(36) }),
+    requestWith({ authenticationMethodId: 'x'.repeat(36) }),
     'max-length body/authenticationMethodId',
   ],
-  [
-    'an empty code',
-    request.authorisation({ scaAuthenticationData: '' }),
-    'pattern body/scaAuthenticationData',
-  ],
-  [
-    'a number as the code',
-    request.authorisation({ scaAuthenticationData: 123456 }),
-    'type body/scaAuthenticationData',
-  ],
+  ['an empty code', requestWith({ scaAuthenticationData: '' }), 'pattern body/scaAuthenticationData'],
+  ['a number as the code', requestWith({ scaAuthenticationData: 123456 }), 'type body/scaAuthenticationData'],
 ];
 
 const groups: Readonly<Record<string, readonly Row[]>> = {
@@ -796,7 +785,12 @@ const groups: Readonly<Record<string, readonly Row[]>> = {
   'standing orders': inStandingOrders,
   'XML documents': inXml,
   'multipart bodies': inParts,
-  'starts of authorisations': inAuthorisations,
+  'starts of authorisations': inSteps(request.authorisation),
+  'updates of authorisations': [
+    ...inSteps(request.update),
+    ['an empty confirmation', request.update({ confirmationCode: '' }), 'pattern body/confirmationCode'],
+    ['a number as the confirmation', request.update({ confirmationCode: 123 }), 'type body/confirmationCode'],
+  ],
 };
 
 describe('the contract of a request', () => {
@@ -804,7 +798,13 @@ describe('the contract of a request', () => {
     for (const contract of bothContracts)
       for (const judged of [
         ...[request.single(), request.bulk(), request.periodic(), request.xml(), request.multipart()],
-        ...[request.authorisation(), request.read(), request.read('cancelPayment'), signed({})],
+        ...[
+          request.authorisation(),
+          request.update({ confirmationCode: '1' }),
+          request.read(),
+          request.read('cancelPayment'),
+          signed({}),
+        ],
       ])
         assert.deepEqual(harmfulOf(contract, judged), [], judged.paymentService);
   });
