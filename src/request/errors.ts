@@ -1,6 +1,6 @@
 /** The table of all errors that the gateway itself returns, in the order of the pipeline. */
 
-import type { HeaderFields } from '../pis/headers.ts';
+import type { HeaderField, HeaderFields } from '../pis/headers.ts';
 import type { Lane } from '../pis/operations.ts';
 
 export interface ErrorDefinition {
@@ -149,11 +149,17 @@ export function stateUnavailable(cause?: unknown): GatewayError {
  *
  * @param waitMs rounded up to whole seconds, at least one
  * @param reason beginning of the message
+ * @param headers further fields of the response
  */
-export function retryLater(waitMs: number, code: ErrorCode, reason: string): GatewayError {
+export function retryLater(
+  waitMs: number,
+  code: ErrorCode,
+  reason: string,
+  headers: readonly HeaderField[] = [],
+): GatewayError {
   const seconds = Math.max(1, Math.ceil(waitMs / 1000));
   return new GatewayError(code, `${reason}; nothing was sent. Try again in ${seconds} s.`, {
-    headers: [['Retry-After', String(seconds)]],
+    headers: [['Retry-After', String(seconds)], ...headers],
   });
 }
 

@@ -226,7 +226,7 @@ export const metricsTable = {
   },
   penstock_shaping_pause_seconds: {
     kind: 'gauge',
-    help: 'Remaining pause that the bank has requested (Retry-After); 0 = no pause.',
+    help: 'Longest remaining pause that the bank has requested (Retry-After), for all calls or some of them; 0 = no pause.',
     labels: ['environment'],
   },
   penstock_shaping_alone: {

@@ -110,7 +110,8 @@ export function callUpstream(upstreamOf: (environment: string) => Upstream): Han
       return refuse(thrown);
     }
     const permit = permitFor(request);
-    const call = { lane: operation.lane, tenant: client.tenant, deadlineAtMs, signal, permit };
+    const { lane, paymentProduct: product, paymentId: payment } = operation;
+    const call = { lane, tenant: client.tenant, product, payment, deadlineAtMs, signal, permit };
     return limiter.run(call, send).then(onResponse, onError);
   };
 }

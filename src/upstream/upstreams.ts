@@ -204,7 +204,10 @@ function addGaugeSources(
       limiters().map(({ environment, perSecond }) => ({ labels: { environment }, value: perSecond })),
     ),
     metrics.addGaugeSource('penstock_shaping_pause_seconds', () =>
-      limiters().map(({ environment, pausedMs }) => ({ labels: { environment }, value: pausedMs / 1_000 })),
+      limiters().map(({ environment, pauses }) => ({
+        labels: { environment },
+        value: Math.max(0, ...pauses.map(({ pausedMs }) => pausedMs)) / 1_000,
+      })),
     ),
     metrics.addGaugeSource('penstock_certificate_expiry_seconds', () => expirySamples(certificates())),
   ];

@@ -71,7 +71,7 @@ export async function startSampleDashboard(
         running,
         tenantsAtLimit,
         perSecond: 50,
-        pausedMs: 0,
+        pauses: [],
       })),
     instances: () => [{ ...instance, figures: { ...instance.figures, ...figures }, queues }],
   };

@@ -1,5 +1,6 @@
 /** A card for each environment: its address, certificates, queue and circuits, and the button that switches to it. */
 
+import { describePause } from './bank-pauses.js';
 import { createCircuitRows } from './circuit-rows.js';
 import { byId, formatCount, formatDuration, formatNumber, h, keyedList, setText } from './dom.js';
 import { isProduction } from './production.js';
@@ -110,10 +111,14 @@ function callsOfAll(name, instances) {
   return { running: sum(({ inFlight }) => inFlight), waiting };
 }
 
-function showShaper(facts, { waiting, running, perSecond, pausedMs }) {
+function showShaper(facts, { waiting, running, perSecond, pauses }) {
+  const pausedMs = pauses.find(({ scope }) => scope === 'environment')?.pausedMs ?? 0;
   const calls = waiting.write + waiting.read + waiting.status;
   const rate = `${formatNumber(perSecond)}/s`;
-  setText(facts['Rate limit'], pausedMs > 0 ? `paused ${formatDuration(pausedMs)}` : rate);
+  const parts = pauses.length > 1 ? `${pauses.length} pauses` : 'a pause';
+  const paused = pausedMs > 0 ? `paused ${formatDuration(pausedMs)}` : `${rate}, ${parts} of the bank`;
+  setText(facts['Rate limit'], pauses.length > 0 ? paused : rate);
+  facts['Rate limit'].title = pauses.map(describePause).join('\n');
   setText(facts['In progress'], running);
   setText(
     facts.Queued,

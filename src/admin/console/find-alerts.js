@@ -1,5 +1,6 @@
 /** Finds the problems that need attention in everything that the page shows. */
 
+import { describePause } from './bank-pauses.js';
 import { effectiveState, tenantExceptions } from './circuit-rows.js';
 import { guides } from './docs-links.js';
 import { formatAge, formatCount, formatDuration, formatTime } from './dom.js';
@@ -188,7 +189,7 @@ function requestAlerts({ seconds }) {
   ];
 }
 
-function queueAlerts({ environment, waiting, perSecond, pausedMs, tenantsAtLimit }) {
+function queueAlerts({ environment, waiting, perSecond, pauses, tenantsAtLimit }) {
   const warning = (what, text) => ({
     level: 'warn',
     key: `queue ${environment} ${what}`,
@@ -198,12 +199,16 @@ function queueAlerts({ environment, waiting, perSecond, pausedMs, tenantsAtLimit
     environment,
   });
   const calls = waiting.write + waiting.read + waiting.status;
-  const pause = formatDuration(Math.ceil(pausedMs / 1_000) * 1_000);
   const wait = formatDuration((calls / perSecond) * 1_000);
   return [
-    ...(pausedMs > 0
-      ? [warning('paused', `calls paused for ${pause}, as requested by the bank (Retry-After).`)]
-      : []),
+    ...pauses
+      .filter(({ scope }) => scope !== 'payment')
+      .map((pause) =>
+        warning(
+          `paused ${Object.values({ ...pause, pausedMs: '' }).join(' ')}`,
+          `${describePause(pause)}, as requested by the bank.`,
+        ),
+      ),
     ...tenantsAtLimit.map((tenant) =>
       warning(
         `tenant ${tenant}`,

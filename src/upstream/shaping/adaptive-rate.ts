@@ -1,14 +1,16 @@
 /**
- * Adapts the call rate to the bank's own limits: after 429, or 503 with Retry-After, all instances pause, and after a 429
- * they continue at a lower rate, which then recovers.
+ * Adapts to the bank's own limits. After 429, or 503 with Retry-After, calls that the limit may concern pause (bank-pauses.ts). After
+ * 429s to several payments or products, all calls continue at a lower rate, which then recovers.
  */
 
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { HeaderFields } from '../../pis/headers.ts';
+import { lanes } from '../../pis/operations.ts';
 import { retryAfterMs } from '../../pis/retry-after.ts';
 import { parseStored } from '../../state/parse-stored.ts';
 import type { BucketRate, KeyValues, PubSub } from '../../state/ports.ts';
+import { createBankPauses, evidenceMs, type Pause, type ScopedCall } from './bank-pauses.ts';
 
 /** The adaptive rates of all environments. They outlive a reload. */
 export interface AdaptiveRates {
@@ -21,10 +23,12 @@ export interface AdaptiveRates {
 export interface AdaptiveRate {
   /** The current rate; without bursts while it is reduced. */
   rate(): BucketRate;
-  /** Milliseconds until calls may be sent again; 0 = now. */
-  pausedMs(): number;
+  /** The longest pause that concerns a call; `undefined` if it may be sent now. */
+  pauseOf(call: ScopedCall): Pause | undefined;
+  /** All pauses, those of the widest scopes first. */
+  pauses(): readonly Pause[];
   /** Adapts to a response. @param sentAtMs when its request was sent, on the clock of `now` */
-  onResponse(response: ThrottleResponse, sentAtMs: number): void;
+  onResponse(call: ScopedCall, response: ThrottleResponse, sentAtMs: number): void;
   /** Calls the listener whenever a pause begins. @returns removes the listener */
   onPause(listener: () => void): () => void;
   /** Sets the configured rate. */
@@ -70,20 +74,49 @@ const minPauseMs = 1_000;
 /** Stored for instances that start later; the rate has recovered by then. */
 const storedMs = 600_000;
 
-const throttleSignalSchema = z.object({
-  id: z.string(),
-  pauseMs: z.number().min(0).max(maxPauseMs),
-  /** Milliseconds since 1970, on the clock of the instance that received the response. */
-  untilMs: z.number(),
-  lowered: z.object({ at: z.number().positive(), repeated: z.boolean() }).nullable(),
+const callSchema = z.object({
+  lane: z.enum(lanes),
+  tenant: z.string(),
+  product: z.string().optional(),
+  payment: z.string().optional(),
 });
 
-/** What an instance shares with the others about a throttled call. */
-type ThrottleSignal = Readonly<z.output<typeof throttleSignalSchema>>;
+const loweringSchema = z.object({
+  id: z.string(),
+  /** Milliseconds since 1970, on the clock of the instance that received the response: the rate recovers from then on. */
+  untilMs: z.number(),
+  pauseMs: z.number().min(0).max(maxPauseMs),
+  at: z.number().positive(),
+  repeated: z.boolean(),
+});
+
+/** The 429 that lowered the rate. */
+type Lowering = Readonly<z.output<typeof loweringSchema>>;
+
+const refusalSchema = z.object({
+  /** The instance that sent the call. */
+  from: z.string(),
+  refused: callSchema,
+  pauseMs: z.number().min(0).max(maxPauseMs),
+  /** Whether it was a 429. */
+  isLimit: z.boolean(),
+  lowering: loweringSchema.optional(),
+});
+type Refusal = z.output<typeof refusalSchema>;
+
+/** What an instance tells the others. */
+const signalSchema = z.union([refusalSchema, z.object({ from: z.string(), answered: callSchema })]);
+type Signal = z.output<typeof signalSchema>;
+
+/** What instances that start later read. */
+const storedSchema = z.object({
+  lowering: loweringSchema.optional(),
+  pauses: z.array(callSchema.omit({ payment: true }).partial().extend({ untilMs: z.number() })),
+});
 
 /**
- * Instances share the bank's response, not a rate: each computes the rate from the signal and the time since, so that all
- * of them pass the same rate to the token bucket that they share.
+ * Instances share the bank's responses, not pauses or a rate: each computes them from the same responses, so that all of them
+ * pass the same rate to the token bucket that they share.
  */
 export function createAdaptiveRate(
   environment: string,
@@ -91,48 +124,75 @@ export function createAdaptiveRate(
   { keyValues, pubsub, now = () => performance.now(), wall = Date.now }: AdaptiveRateDependencies,
 ): AdaptiveRate {
   const name = `limit:${environment}`;
+  const self = randomUUID();
   let configured = rate;
-  let current: ThrottleSignal | undefined;
-  let resumesAtMs = Number.NEGATIVE_INFINITY;
+  let lowering: Lowering | undefined;
+  /** From when on the rate recovers. */
+  let recoversAtMs = Number.NEGATIVE_INFINITY;
   let listeners: readonly (() => void)[] = [];
+  /** The payments or products, at most two, that last got a 429. */
+  let limited: readonly { readonly key: string; readonly atMs: number }[] = [];
+  const pauses = createBankPauses(now);
 
   pubsub.subscribe(name, (message) => {
-    const signal = parseStored(throttleSignalSchema, message);
-    if (signal) adopt(signal, signal.pauseMs);
+    const signal = parseStored(signalSchema, message);
+    if (!signal || signal.from === self) return;
+    if ('answered' in signal) pauses.onAnswered(signal.answered);
+    else onRefused(signal, true);
   });
 
-  function adopt(signal: ThrottleSignal, pauseMs: number): void {
-    if (signal.id === current?.id && severityOf(signal) <= severityOf(current)) return;
-    current = signal;
-    resumesAtMs = Math.max(resumesAtMs, now() + pauseMs);
+  /** @returns whether instances that start later must know it */
+  function onRefused({ refused, pauseMs, isLimit, lowering }: Refusal, isRemote: boolean): boolean {
+    const isWide = pauses.onRefused(refused, pauseMs, isRemote);
+    if (isLimit) noteLimited(refused);
+    if (lowering) adopt(lowering, pauseMs);
     for (const listener of listeners) listener();
+    return isWide || lowering !== undefined;
+  }
+
+  function noteLimited(call: ScopedCall): void {
+    const key = limitKeyOf(call);
+    limited = [{ key, atMs: now() }, ...limited.filter((one) => one.key !== key)].slice(0, 2);
+  }
+
+  /** Whether another payment or product had a 429 shortly before: one alone may have a limit of its own. */
+  function isWidespread(call: ScopedCall): boolean {
+    const key = limitKeyOf(call);
+    return limited.some((one) => one.key !== key && now() - one.atMs < evidenceMs);
+  }
+
+  function adopt(next: Lowering, pauseMs: number): void {
+    if (next.id === lowering?.id && Number(next.repeated) <= Number(lowering.repeated)) return;
+    lowering = next;
+    recoversAtMs = Math.max(recoversAtMs, now() + pauseMs);
   }
 
   function rateAt(ms: number): number {
-    const lowered = current?.lowered;
-    return lowered ? recoveringRate(lowered, ms - resumesAtMs, configured.perSecond) : configured.perSecond;
+    return lowering
+      ? recoveringRate(lowering, ms - recoversAtMs, configured.perSecond)
+      : configured.perSecond;
   }
 
-  /** @returns `undefined` if the response contains nothing new */
-  function signalFrom(status: number, sentAtMs: number): Pick<ThrottleSignal, 'id' | 'lowered'> | undefined {
-    const before = current?.lowered ?? null;
-    if (!current || sentAtMs >= resumesAtMs) {
-      const repeated = sentAtMs - resumesAtMs < repeatWindowMs;
-      const lowered = status === 429 ? { at: rateAt(sentAtMs), repeated } : before;
-      return { id: randomUUID(), lowered };
-    }
-    // The request was sent before the pause began.
-    if (status !== 429 || before?.repeated) return undefined;
-    const lowered = before ? { ...before, repeated: true } : { at: configured.perSecond, repeated: false };
-    return { id: current.id, lowered };
+  /** @returns `undefined` if the response contains nothing new about the rate */
+  function loweringFrom(sentAtMs: number): Pick<Lowering, 'id' | 'at' | 'repeated'> | undefined {
+    if (!lowering || sentAtMs >= recoversAtMs)
+      return { id: randomUUID(), at: rateAt(sentAtMs), repeated: sentAtMs - recoversAtMs < repeatWindowMs };
+    return lowering.repeated ? undefined : { ...lowering, repeated: true }; // sent before the rate was lowered
   }
 
-  function share(signal: ThrottleSignal): void {
-    adopt(signal, signal.pauseMs);
-    const text = JSON.stringify(signal);
-    // An instance that misses the message refreshes with its next heartbeat, or receives a 429 itself.
-    pubsub.publish(name, text).catch(() => {});
-    keyValues.write(name, text, storedMs).catch(() => {});
+  /** An instance that misses the message refreshes with its next heartbeat, or receives a refusal itself. */
+  function publish(signal: Signal): void {
+    pubsub.publish(name, JSON.stringify(signal)).catch(() => {});
+  }
+
+  function store(): void {
+    const wide = pauses
+      .all()
+      .flatMap(({ pausedMs, payment, scope, ...call }) =>
+        scope === 'payment' ? [] : [{ ...call, untilMs: wall() + pausedMs }],
+      );
+    const stored: z.output<typeof storedSchema> = { pauses: wide, ...(lowering && { lowering }) };
+    keyValues.write(name, JSON.stringify(stored), storedMs).catch(() => {});
   }
 
   return {
@@ -140,21 +200,34 @@ export function createAdaptiveRate(
       const perSecond = rateAt(now());
       return perSecond < configured.perSecond ? { perSecond, burst: 1 } : configured;
     },
-    pausedMs: () => Math.max(0, resumesAtMs - now()),
-    onResponse({ status, headers }, sentAtMs) {
-      if (status !== 429 && status !== 503) return;
-      const requestedMs = retryAfterMs(headers, wall());
-      if (status === 503 && requestedMs === undefined) return;
-      const signal = signalFrom(status, sentAtMs);
-      if (!signal) return;
+    pauseOf: pauses.of,
+    pauses: pauses.all,
+    onResponse({ lane, tenant, product, payment }, { status, headers }, sentAtMs) {
+      const call = { lane, tenant, product, payment };
+      const requestedMs = status === 429 || status === 503 ? retryAfterMs(headers, wall()) : undefined;
+      const isLimit = status === 429;
+      if (!isLimit && requestedMs === undefined) {
+        if (status < 500 && pauses.onAnswered(call)) publish({ from: self, answered: call });
+        return;
+      }
       const pauseMs = Math.min(maxPauseMs, Math.max(minPauseMs, requestedMs ?? 0));
-      share({ ...signal, pauseMs, untilMs: wall() + pauseMs });
+      const lowered = isLimit && isWidespread(call) ? loweringFrom(sentAtMs) : undefined;
+      const lowering = lowered && { ...lowered, pauseMs, untilMs: wall() + pauseMs };
+      const refusal: Refusal = { from: self, refused: call, pauseMs, isLimit, ...(lowering && { lowering }) };
+      const mustBeStored = onRefused(refusal, false);
+      publish(refusal);
+      if (mustBeStored) store();
     },
     async refresh() {
       const text = await keyValues.read(name).catch(() => undefined);
-      const signal = text === undefined ? undefined : parseStored(throttleSignalSchema, text);
-      if (!signal || signal.untilMs <= (current?.untilMs ?? 0)) return;
-      adopt(signal, Math.min(signal.pauseMs, signal.untilMs - wall())); // negative after the pause: the rate has recovered since
+      const stored = text === undefined ? undefined : parseStored(storedSchema, text);
+      if (!stored) return;
+      for (const { untilMs, ...scope } of stored.pauses) {
+        const pauseMs = Math.min(maxPauseMs, untilMs - wall());
+        if (pauseMs > 0) pauses.pause(scope, pauseMs);
+      }
+      if (stored.lowering && stored.lowering.untilMs > (lowering?.untilMs ?? 0))
+        adopt(stored.lowering, Math.min(stored.lowering.pauseMs, stored.lowering.untilMs - wall())); // negative after the pause: the rate has recovered since
     },
     onPause(listener) {
       listeners = [...listeners, listener];
@@ -168,9 +241,8 @@ export function createAdaptiveRate(
   };
 }
 
-/** Of two signals with the same id, the more severe one is the later one. */
-const severityOf = ({ lowered }: ThrottleSignal): number => (lowered ? 1 + Number(lowered.repeated) : 0);
-
+/** A payment, or the product of an initiation, regardless of the lane. */
+const limitKeyOf = ({ tenant, product, payment }: ScopedCall) => JSON.stringify([tenant, product, payment]);
 interface RateReduction {
   /** Calls per second when the bank answered 429. */
   readonly at: number;

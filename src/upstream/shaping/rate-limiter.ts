@@ -7,11 +7,13 @@
  */
 
 import type { ShapingSettings } from '../../config/schema.ts';
+import type { HeaderField } from '../../pis/headers.ts';
 import { type Lane, lanes } from '../../pis/operations.ts';
 import { GatewayError, retryLater } from '../../request/errors.ts';
 import type { DisconnectSignal, RequestedPermit } from '../../request/messages.ts';
 import type { BucketRate } from '../../state/ports.ts';
 import type { AdaptiveRate, ThrottleResponse } from './adaptive-rate.ts';
+import type { Pause, ScopedCall } from './bank-pauses.ts';
 import { createConcurrencySlots } from './concurrency-slots.ts';
 import { createFairQueue, type Queueable, type QueueKey } from './fair-queue.ts';
 import type { PermitRates, Permits } from './permits.ts';
@@ -36,7 +38,7 @@ export interface RateLimiter {
 }
 
 /** A call that needs a permit. */
-export interface LimitedCall extends QueueKey {
+export interface LimitedCall extends ScopedCall {
   /** When the whole call must be complete: milliseconds on the clock of the rate limiter. */
   readonly deadlineAtMs: number;
   /** Aborted when the TPP disconnects. Has no effect once the call is admitted. */
@@ -53,8 +55,8 @@ export interface RateLimiterStats {
   readonly tenantsAtLimit: readonly string[];
   /** Calls per second of all instances together. */
   readonly perSecond: number;
-  /** Milliseconds for which the bank has asked for a pause; 0 = none. */
-  readonly pausedMs: number;
+  /** The pauses that the bank has asked for, those of the widest scopes first. */
+  readonly pauses: readonly Pause[];
 }
 
 interface RateLimiterDependencies {
@@ -66,7 +68,7 @@ interface RateLimiterDependencies {
   readonly now?: () => number;
 }
 
-interface QueuedCall extends Queueable {
+interface QueuedCall extends Queueable, ScopedCall {
   /** When its wait must end. */
   readonly untilMs: number;
   readonly admit: () => void;
@@ -84,17 +86,23 @@ export function createRateLimiter(
   const slots = createConcurrencySlots(settings, isShared);
   const queue = createFairQueue<QueuedCall>(settings.queue);
   const ratesOf = createPermitRates(settings);
+  /** Calls that wait for the end of a pause, in the order of their arrival. They do not hold up the others. */
+  const paused = new Set<QueuedCall>();
   const proceedTimer = createTimer(proceed, now);
+  const resumeTimer = createTimer(resume, now);
   const timeoutTimer = createTimer(refuseLateCalls, now);
   const close = adaptiveRate.onPause(() => {
-    refuseAll(isPauseTooLong, () => pausedByBank(adaptiveRate.pausedMs()));
-    proceed();
+    for (const call of queue.all()) {
+      const pause = adaptiveRate.pauseOf(call);
+      if (pause && queue.remove(call)) wait(call, pause);
+    }
   });
 
   /** Admits a call without waiting, if nothing prevents that. */
-  function tryAdmit({ lane, tenant, deadlineAtMs, signal, permit }: LimitedCall): boolean {
+  function tryAdmit(call: LimitedCall): boolean {
+    const { lane, tenant, deadlineAtMs, signal, permit } = call;
     if (queue.size() > 0 || signal?.aborted || deadlineAtMs <= now()) return false;
-    if (adaptiveRate.pausedMs() > 0 || slots.free(lane, tenant) <= 0) return false;
+    if (adaptiveRate.pauseOf(call) || slots.free(lane, tenant) <= 0) return false;
     const isPermitted =
       permit?.take() || permits.take(ratesOf(adaptiveRate.rate()), lane === 'write', 1, proceed) === 0;
     if (!isPermitted) return false;
@@ -102,7 +110,8 @@ export function createRateLimiter(
     return true;
   }
 
-  function waitForAdmission({ lane, tenant, deadlineAtMs, signal, permit }: LimitedCall): Promise<void> {
+  function waitForAdmission(limited: LimitedCall): Promise<void> {
+    const { lane, tenant, product, payment, deadlineAtMs, signal, permit } = limited;
     permit?.release(); // it goes to the first call of the queue
     const untilMs = Math.min(now() + Math.max(minQueueMs, maxWait[lane]), deadlineAtMs);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -110,6 +119,8 @@ export function createRateLimiter(
     const call: QueuedCall = {
       lane,
       tenant,
+      product,
+      payment,
       untilMs,
       admit() {
         signal?.removeEventListener('abort', disconnect);
@@ -121,32 +132,52 @@ export function createRateLimiter(
       },
     };
     if (signal?.aborted) reject(clientDisconnected());
-    else if (isPauseTooLong(call)) reject(pausedByBank(adaptiveRate.pausedMs()));
     else {
       signal?.addEventListener('abort', disconnect, { once: true });
-      queue.enqueue(call)?.refuse(queueFull());
       timeoutTimer.startAt(untilMs);
-      proceed();
+      enqueue(call);
     }
     return promise;
   }
 
-  /** A status read never waits for the end of a pause: a stale status can be served immediately. */
-  const isPauseTooLong = ({ lane, untilMs }: QueuedCall) =>
-    adaptiveRate.pausedMs() > 0 && (lane === 'status' || untilMs <= now() + adaptiveRate.pausedMs());
+  function enqueue(call: QueuedCall): void {
+    const pause = adaptiveRate.pauseOf(call);
+    if (pause) {
+      wait(call, pause);
+      return;
+    }
+    queue.enqueue(call)?.refuse(queueFull());
+    proceed();
+  }
+
+  /** Waits for the end of a pause. A status read never does: a stale status can be served immediately. */
+  function wait(call: QueuedCall, pause: Pause): void {
+    const resumesAtMs = now() + pause.pausedMs;
+    if (call.lane === 'status' || call.untilMs <= resumesAtMs) call.refuse(pausedByBank(pause));
+    else if (paused.size >= settings.queue) call.refuse(queueFull());
+    else {
+      paused.add(call);
+      resumeTimer.startAt(resumesAtMs);
+    }
+  }
+
+  function resume(): void {
+    const waiting = [...paused];
+    paused.clear();
+    for (const call of waiting) enqueue(call);
+  }
 
   /** Admits calls while there are permits. Takes them only for calls that have a free slot. */
   function proceed(): void {
     for (;;) {
       const lane = lanes.find((lane) => queue.servable(lane, slots) > 0);
       if (!lane) return;
-      const pausedMs = adaptiveRate.pausedMs();
       const isPayment = lane === 'write';
       const rates = ratesOf(adaptiveRate.rate());
-      const waitMs = pausedMs || permits.take(rates, isPayment, servable(lane), proceed);
+      const waitMs = permits.take(rates, isPayment, servable(lane), proceed);
       if (waitMs === 0) {
         admitNext();
-      } else if (pausedMs > 0 || waitMs <= rates.maxWaitMs) {
+      } else if (waitMs <= rates.maxWaitMs) {
         proceedTimer.startAt(now() + waitMs);
         return;
       } else if (waitMs < Number.POSITIVE_INFINITY) {
@@ -174,7 +205,7 @@ export function createRateLimiter(
 
   function refuseLateCalls(): void {
     const nowMs = now();
-    for (const call of queue.all()) {
+    for (const call of [...queue.all(), ...paused]) {
       if (call.untilMs > nowMs) timeoutTimer.startAt(call.untilMs);
       else refuse(call, isAtLimit(call.tenant) ? tenantAtLimit() : queueTimeout());
     }
@@ -188,14 +219,15 @@ export function createRateLimiter(
   }
 
   function refuse(call: QueuedCall, error: GatewayError): void {
-    if (queue.remove(call)) call.refuse(error);
+    if (paused.delete(call) || queue.remove(call)) call.refuse(error);
   }
 
   /** Sends an admitted call. */
   function start<Response extends ThrottleResponse>(
-    { tenant }: LimitedCall,
+    call: LimitedCall,
     send: () => Promise<Response>,
   ): Promise<Response> {
+    const { tenant } = call;
     const sentAtMs = now();
     const release = () => {
       slots.release(tenant);
@@ -204,7 +236,7 @@ export function createRateLimiter(
     return send().then(
       (response) => {
         try {
-          adaptiveRate.onResponse(response, sentAtMs);
+          adaptiveRate.onResponse(call, response, sentAtMs);
         } finally {
           release();
         }
@@ -218,7 +250,8 @@ export function createRateLimiter(
   }
 
   function prefetch({ lane, tenant }: QueueKey): RequestedPermit | undefined {
-    if (queue.size() > 0 || adaptiveRate.pausedMs() > 0 || slots.free(lane, tenant) <= 0) return undefined;
+    if (queue.size() > 0 || adaptiveRate.pauseOf({ lane, tenant }) || slots.free(lane, tenant) <= 0)
+      return undefined;
     const rates = ratesOf(adaptiveRate.rate());
     const hasReserve = rates.others.burst < rates.payments.burst;
     // The cache may answer a status read. Without a reserve, a payment could lack the permit until it is given back.
@@ -226,16 +259,19 @@ export function createRateLimiter(
     return permits.prefetch?.(rates, lane === 'write');
   }
 
+  const waitingIn = (lane: Lane) =>
+    queue.size(lane) + [...paused].filter((call) => call.lane === lane).length;
+
   return {
     run: (call, send) =>
       tryAdmit(call) ? start(call, send) : waitForAdmission(call).then(() => start(call, send)),
     prefetch,
     stats: () => ({
-      waiting: { write: queue.size('write'), read: queue.size('read'), status: queue.size('status') },
+      waiting: { write: waitingIn('write'), read: waitingIn('read'), status: waitingIn('status') },
       running: slots.running(),
       tenantsAtLimit: slots.tenantsAtLimit(),
       perSecond: adaptiveRate.rate().perSecond,
-      pausedMs: adaptiveRate.pausedMs(),
+      pauses: adaptiveRate.pauses(),
     }),
     close,
   };
@@ -304,8 +340,21 @@ function tenantAtLimit(): GatewayError {
   );
 }
 
-const pausedByBank = (pausedMs: number): GatewayError =>
-  retryLater(pausedMs, 'QUEUE_TIMEOUT', 'The bank has asked for a pause');
+/** @returns with `RateLimit`, whose policy names what the pause concerns: `bank-payment`, `bank-product` and so on */
+function pausedByBank({ scope, pausedMs }: Pause): GatewayError {
+  const rateLimit: HeaderField = ['RateLimit', `"bank-${scope}";r=0;t=${Math.ceil(pausedMs / 1_000)}`];
+  return retryLater(pausedMs, 'QUEUE_TIMEOUT', `The bank has asked for a pause${concerning[scope]}`, [
+    rateLimit,
+  ]);
+}
+
+const concerning = {
+  environment: '',
+  lane: ' of such calls',
+  tenant: ' of your calls of this kind',
+  product: ' of your calls for this payment product',
+  payment: ' of calls for this payment',
+} as const satisfies Readonly<Record<Pause['scope'], string>>;
 
 /** Only the log shows this error. */
 function clientDisconnected(): GatewayError {

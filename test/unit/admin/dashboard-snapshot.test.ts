@@ -45,7 +45,7 @@ const sources: DashboardSources = {
       running: 1,
       tenantsAtLimit: [],
       perSecond: 50,
-      pausedMs: 0,
+      pauses: [],
       waiting: { write: 1, read: 2, status: 4 },
     },
   ],

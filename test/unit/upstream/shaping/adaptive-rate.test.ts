@@ -4,13 +4,20 @@ import fc from 'fast-check';
 import type { HeaderFields } from '../../../../src/pis/headers.ts';
 import { retryAfterMs } from '../../../../src/pis/retry-after.ts';
 import { createMemoryState } from '../../../../src/state/memory.ts';
-import { createAdaptiveRate, recoveringRate } from '../../../../src/upstream/shaping/adaptive-rate.ts';
+import {
+  type AdaptiveRate,
+  createAdaptiveRate,
+  recoveringRate,
+} from '../../../../src/upstream/shaping/adaptive-rate.ts';
 import { createFailingState } from '../../../kit/failing-state.ts';
 import { simulateTime } from '../../../kit/simulated-time.ts';
 
 const configured = { perSecond: 50, burst: 50 };
 const wait3s: HeaderFields = [['Retry-After', '3']];
 const tooManyRequests = { status: 429, headers: wait3s };
+
+const callOf = (payment: string) =>
+  ({ lane: 'read', tenant: 'shop', product: 'transfers', payment }) as const;
 
 function startRates(t: TestContext) {
   const time = simulateTime(t);
@@ -20,46 +27,81 @@ function startRates(t: TestContext) {
   return { time, state, createRate, respond: (status: number, headers = wait3s) => ({ status, headers }) };
 }
 
-describe('adaptive rate after a 429', () => {
-  test('pauses for its Retry-After and continues at a lower rate without bursts', async (t) => {
+/** The bank refuses calls for that many payments. */
+function refuse(rate: AdaptiveRate, payments: number, sentAtMs: number, response = tooManyRequests): void {
+  for (let count = 0; count < payments; count++) rate.onResponse(callOf(`${count}`), response, sentAtMs);
+}
+
+const pausedMs = (rate: AdaptiveRate) => rate.pauseOf(callOf('another'))?.pausedMs ?? 0;
+
+describe('adaptive rate after 429s', () => {
+  test('to one payment alone stays as it is', (t) => {
     const { time, createRate } = startRates(t);
     const rate = createRate();
-    rate.onResponse(tooManyRequests, time.now());
-    assert.deepEqual([rate.pausedMs(), rate.rate()], [3_000, { perSecond: 40, burst: 1 }]);
+    for (let count = 0; count < 5; count++) rate.onResponse(callOf('one'), tooManyRequests, time.now());
+    assert.deepEqual(
+      [pausedMs(rate), rate.pauseOf(callOf('one'))?.pausedMs, rate.rate()],
+      [0, 3_000, configured],
+    );
+  });
+
+  test('to two payments pauses for their Retry-After and continues at a lower rate without bursts', async (t) => {
+    const { time, createRate } = startRates(t);
+    const rate = createRate();
+    refuse(rate, 2, time.now());
+    assert.deepEqual([pausedMs(rate), rate.rate()], [3_000, { perSecond: 40, burst: 1 }]);
     await time.pass(3_000);
-    assert.equal(rate.pausedMs(), 0);
+    assert.equal(pausedMs(rate), 0);
+  });
+
+  test('more than ten seconds apart stays as it is', async (t) => {
+    const { time, createRate } = startRates(t);
+    const rate = createRate();
+    rate.onResponse(callOf('one'), tooManyRequests, time.now());
+    await time.pass(10_001);
+    rate.onResponse(callOf('two'), tooManyRequests, time.now());
+    assert.deepEqual([pausedMs(rate), rate.rate()], [0, configured]);
+  });
+
+  test('is lowered although other calls succeed, which pause nothing further', (t) => {
+    const { time, createRate, respond } = startRates(t);
+    const rate = createRate();
+    for (let count = 0; count < 4; count++) {
+      rate.onResponse(callOf(`${count}`), tooManyRequests, time.now());
+      rate.onResponse(callOf('fine'), respond(200), time.now());
+    }
+    assert.deepEqual([pausedMs(rate), rate.rate().perSecond], [0, 25]);
   });
 
   test('is halved once by several 429 to calls that were sent before the pause', (t) => {
     const { time, state, createRate } = startRates(t);
     const counting = createFailingState(state);
     const rate = createRate(counting);
-    for (let count = 0; count < 45; count++) rate.onResponse(tooManyRequests, time.now());
+    refuse(rate, 45, time.now());
     assert.equal(rate.rate().perSecond, 25);
-    assert.equal(counting.operations.filter((operation) => operation.startsWith('publish')).length, 2); // the first, and that it is repeated
   });
 
   test('is halved again by a 429 soon after the pause, and lowered less by one much later', async (t) => {
     const { time, createRate } = startRates(t);
     const rate = createRate();
-    for (let count = 0; count < 2; count++) rate.onResponse(tooManyRequests, time.now());
+    refuse(rate, 3, time.now());
     await time.pass(3_000);
-    rate.onResponse(tooManyRequests, time.now());
+    rate.onResponse(callOf('0'), tooManyRequests, time.now());
     assert.equal(rate.rate().perSecond, 12.5);
     await time.pass(28_000);
     const before = rate.rate().perSecond;
-    rate.onResponse(tooManyRequests, time.now());
+    refuse(rate, 2, time.now());
     assert.ok(Math.abs(rate.rate().perSecond - before * 0.8) < 1e-9);
   });
 
   test('pauses for a second without Retry-After, and for at most two minutes', async (t) => {
     const { time, createRate, respond } = startRates(t);
     const rate = createRate();
-    rate.onResponse(respond(429, []), time.now());
-    assert.equal(rate.pausedMs(), 1_000);
+    refuse(rate, 2, time.now(), respond(429, []));
+    assert.equal(pausedMs(rate), 1_000);
     await time.pass(1_001);
-    rate.onResponse(respond(429, [['Retry-After', '86400']]), time.now());
-    assert.equal(rate.pausedMs(), 120_000);
+    refuse(rate, 2, time.now(), respond(429, [['Retry-After', '86400']]));
+    assert.equal(pausedMs(rate), 120_000);
   });
 });
 
@@ -71,32 +113,50 @@ test('a 503 with Retry-After causes a pause at the same rate, and no other respo
     [500, wait3s],
     [200, wait3s],
   ] as const) {
-    rate.onResponse(respond(status, headers), time.now());
-    assert.equal(rate.pausedMs(), 0);
+    refuse(rate, 2, time.now(), respond(status, headers));
+    assert.deepEqual(rate.pauses(), []);
   }
-  rate.onResponse(respond(503), time.now());
-  assert.deepEqual([rate.pausedMs(), rate.rate()], [3_000, configured]);
+  refuse(rate, 2, time.now(), respond(503));
+  assert.deepEqual([pausedMs(rate), rate.rate()], [3_000, configured]);
 });
 
 describe('adaptive rates of several instances', () => {
-  test('pause and slow down together when one receives a 429', async (t) => {
+  test('pause and slow down together when one receives 429s, except for single payments', async (t) => {
     const { time, createRate } = startRates(t);
     const [one, other] = [createRate(), createRate()];
     let paused = 0;
     other.onPause(() => {
       paused += 1;
     });
-    one.onResponse(tooManyRequests, time.now());
+    one.onResponse(callOf('one'), tooManyRequests, time.now());
     await time.settle();
-    assert.deepEqual([other.pausedMs(), other.rate(), paused], [3_000, one.rate(), 1]);
+    assert.deepEqual(other.pauses(), []);
+    one.onResponse(callOf('two'), tooManyRequests, time.now());
+    await time.settle();
+    assert.deepEqual([pausedMs(other), other.rate(), paused], [3_000, one.rate(), 2]);
     await time.pass(20_000);
     assert.equal(other.rate().perSecond, one.rate().perSecond);
+  });
+
+  test('pause together when each receives a 429 to another payment, unless a third call succeeds in between', async (t) => {
+    for (const succeeds of [false, true]) {
+      const { time, createRate, respond } = startRates(t);
+      const [one, other, third] = [createRate(), createRate(), createRate()];
+      one.onResponse(callOf('one'), tooManyRequests, time.now());
+      await time.settle();
+      if (succeeds) third.onResponse(callOf('three'), respond(200), time.now());
+      await time.settle();
+      other.onResponse(callOf('two'), tooManyRequests, time.now());
+      await time.settle();
+      for (const rate of [one, other, third]) assert.equal(pausedMs(rate), succeeds ? 0 : 3_000);
+      t.mock.timers.reset();
+    }
   });
 
   test('lower the rate once if all receive a 429 at the same time', async (t) => {
     const { time, createRate } = startRates(t);
     const rates = [createRate(), createRate(), createRate()];
-    for (const rate of rates) rate.onResponse(tooManyRequests, time.now());
+    for (const rate of rates) refuse(rate, 2, time.now());
     await time.settle();
     for (const rate of rates) assert.equal(rate.rate().perSecond, 40);
   });
@@ -104,15 +164,15 @@ describe('adaptive rates of several instances', () => {
   test('that start later read the pause and the rate from the state', async (t) => {
     const { time, createRate } = startRates(t);
     const first = createRate();
-    first.onResponse(tooManyRequests, time.now());
+    refuse(first, 2, time.now());
     await time.pass(2_000);
     const late = createRate();
     await late.refresh();
-    assert.deepEqual([late.pausedMs(), late.rate()], [1_000, first.rate()]);
+    assert.deepEqual([pausedMs(late), late.rate()], [1_000, first.rate()]);
     await time.pass(10_000);
     const later = createRate();
     await later.refresh();
-    assert.deepEqual([later.pausedMs(), later.rate()], [0, first.rate()]);
+    assert.deepEqual([pausedMs(later), later.rate()], [0, first.rate()]);
   });
 
   test('adapt although the state is unavailable, and ignore foreign values in it', async (t) => {
@@ -120,16 +180,22 @@ describe('adaptive rates of several instances', () => {
     const failing = createFailingState(state);
     failing.fail();
     const rate = createRate(failing);
-    rate.onResponse(tooManyRequests, time.now());
+    refuse(rate, 2, time.now());
     await rate.refresh();
-    assert.equal(rate.pausedMs(), 3_000);
-    for (const garbage of ['', '{', '{"id":"1","pauseMs":-5,"untilMs":9e15,"lowered":null}']) {
+    assert.equal(pausedMs(rate), 3_000);
+    for (const garbage of [
+      '',
+      '{',
+      '{"from":"1","refused":{"lane":"read","tenant":"shop"},"pauseMs":-5,"isLimit":true}',
+      '{"from":"1","refused":{"lane":"other","tenant":"shop"},"pauseMs":5,"isLimit":true}',
+      '{"pauses":[{"untilMs":"soon"}]}',
+    ]) {
       await state.keyValues.write('limit:sandbox', garbage);
       await state.pubsub.publish('limit:sandbox', garbage);
       const other = createRate();
       await other.refresh();
       await time.settle();
-      assert.equal(other.pausedMs(), 0);
+      assert.deepEqual(other.pauses(), []);
     }
   });
 });

@@ -34,9 +34,11 @@ export interface LimiterFixture {
   call(over?: CallOptions): Promise<void>;
 }
 
-interface CallOptions {
+export interface CallOptions {
   readonly lane?: Lane;
   readonly tenant?: string;
+  readonly product?: string;
+  readonly payment?: string;
   readonly limiter?: number;
   readonly signal?: AbortSignal;
   readonly deadlineMs?: number;
@@ -90,16 +92,14 @@ export function startLimiters(t: TestContext, options: LimiterFixtureOptions = {
       telemetry: { log: () => {}, metrics: createMetrics() },
       now,
     }).of('sandbox');
-    const adaptiveRate = createAdaptiveRate(
-      'sandbox',
-      { perSecond: settings.rate, burst: settings.burst },
-      { ...state, now, wall: now },
-    );
+    const rate = { perSecond: settings.rate, burst: settings.burst };
+    const adaptiveRate = createAdaptiveRate('sandbox', rate, { ...state, now, wall: now });
     return createRateLimiter(settings, { permits, adaptiveRate, isShared, now });
   });
 
   async function call(over: CallOptions = {}): Promise<void> {
     const { lane = 'write', tenant = 'tenant', limiter = 0, deadlineMs = 600_000, signal } = over;
+    const { product = 'transfers', payment } = over;
     let permit: RequestedPermit | undefined;
     if (over.prefetchMs !== undefined) {
       permit = limiters[limiter]?.prefetch({ lane, tenant });
@@ -115,7 +115,7 @@ export function startLimiters(t: TestContext, options: LimiterFixtureOptions = {
       return response;
     };
     await limiters[limiter]
-      ?.run({ lane, tenant, deadlineAtMs: sinceMs + deadlineMs, signal, permit }, send)
+      ?.run({ lane, tenant, product, payment, deadlineAtMs: sinceMs + deadlineMs, signal, permit }, send)
       .catch((error) => void refused.push(Object.assign(error, { lane })));
   }
 
