@@ -100,7 +100,11 @@ export function assembleGateway(
     (request, response) => requestHandlers.current.serve(request, response),
     observeRefusal(telemetry.observer),
     {
-      limits: { ...defaultListenerLimits, maxConnections: config.listen.maxConnections },
+      limits: {
+        ...defaultListenerLimits,
+        keepAliveTimeout: config.listen.idleTimeout,
+        maxConnections: config.listen.maxConnections,
+      },
       tls: readListenerTls(config.listen.tls),
       errorResponse: (error) => tppErrorResponse(error, services.currentConfig.value.listen.errorPageUrl),
     },
@@ -246,6 +250,8 @@ export function assembleGateway(
       try {
         const warning = config.listen.reusePort ? reusePortWarning() : undefined;
         if (warning) log('warn', warning);
+        if (config.upstream.proxy === null && (process.env.HTTPS_PROXY ?? process.env.https_proxy))
+          log('warn', unusedProxy);
         await state.open();
         for (const text of state.lossRisks()) log('warn', 'the shared state may lose data', { why: text });
         await telemetry.open();
@@ -274,6 +280,9 @@ export function assembleGateway(
     stop,
   };
 }
+
+const unusedProxy =
+  'HTTPS_PROXY is set, but the gateway connects to the bank without it; set upstream.proxy: environment to use it, or remove the variable';
 
 const noCredentials: ReadAdminCredentials = () => ({
   operators: [],

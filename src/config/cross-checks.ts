@@ -56,6 +56,8 @@ export const settingCrossChecks: readonly CrossCheck[] = [
   environmentsAtTheGateway,
   certificatesWithoutKey,
   tlsForPlainHttp,
+  redisTlsWithoutTls,
+  proxyCredentialsWithoutProxy,
   redisAndFile,
   durabilityOfMemory,
   sharedPortWithoutRedis,
@@ -313,10 +315,13 @@ function environmentsAtTheGateway({ environments, listen }: Config): readonly Co
   );
 }
 
-function certificatesWithoutKey({ environments }: Config): readonly ConfigError[] {
-  return environments.all.flatMap(({ name, tls }) => {
+function certificatesWithoutKey({ environments, state }: Config): readonly ConfigError[] {
+  const all = [
+    ...environments.all.map(({ name, tls }) => ({ path: ['environments', name, 'tls'], tls })),
+    { path: ['state', 'redisTls'], tls: state.redisTls },
+  ];
+  return all.flatMap(({ path, tls }) => {
     if (!tls || (tls.certFile === undefined) === (tls.keyFile === undefined)) return [];
-    const path = ['environments', name, 'tls'];
     const [present, missing, what] =
       tls.keyFile === undefined
         ? ['certFile', 'keyFile', 'the private key of this certificate']
@@ -333,6 +338,22 @@ function tlsForPlainHttp({ environments }: Config): readonly ConfigError[] {
       ? [{ path: ['environments', name, 'tls'], related: [['environments', name, 'baseUrl']], message }]
       : [],
   );
+}
+
+function redisTlsWithoutTls({ state }: Config): readonly ConfigError[] {
+  if (state.redisTls === null) return [];
+  const urls =
+    state.redis === null ? [] : state.redis.kind === 'single' ? [state.redis.url] : state.redis.urls;
+  if (urls.length > 0 && urls.every((url) => url.startsWith('rediss:'))) return [];
+  const message =
+    'state.redis has no rediss: URL, so its connections do not use TLS; write rediss:, or remove this setting';
+  return [{ path: ['state', 'redisTls'], related: [['state', 'redis']], message }];
+}
+
+function proxyCredentialsWithoutProxy({ upstream }: Config): readonly ConfigError[] {
+  if (upstream.proxyCredentialsFile === null || upstream.proxy !== null) return [];
+  const message = 'there is no proxy; set upstream.proxy, or remove this setting';
+  return [{ path: ['upstream', 'proxyCredentialsFile'], related: [['upstream', 'proxy']], message }];
 }
 
 function redisAndFile({ state }: Config): readonly ConfigError[] {

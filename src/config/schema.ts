@@ -84,7 +84,8 @@ export type EnvironmentSection = DeepReadonly<z.output<typeof environment>>;
 export type EnvironmentContractSettings = EnvironmentSection['contract'];
 
 /** The client certificate for one environment of the bank, and the authorities trusted there. */
-export type EnvironmentTlsSettings = NonNullable<EnvironmentSection['tls']>;
+/** The files of a TLS client, with which the gateway connects. */
+export type ClientTlsSettings = NonNullable<EnvironmentSection['tls']>;
 
 /** The signature of requests to one environment of the bank. */
 export type SigningSettings = NonNullable<EnvironmentSection['signing']>;

@@ -1,5 +1,7 @@
 /** Creates the state that the settings select: Redis, a SQLite file, or memory. */
 
+import { readFromDisk } from '../certificates/file-watcher.ts';
+import { loadCredentials } from '../certificates/tls-credentials.ts';
 import type { EncryptionKeys } from '../config/encryption-keys.ts';
 import type { StateSettings } from '../config/schema.ts';
 import { encryptRequestLog } from './encrypted-request-log.ts';
@@ -12,10 +14,13 @@ import { createSqliteState } from './sqlite.ts';
 
 /** @param onChange called when a problem with the state begins, ends or becomes another one */
 export function createState(
-  { redis, file, prefix, timeout, confirm, durability }: StateSettings,
+  { redis, redisTls, file, prefix, timeout, confirm, durability }: StateSettings,
   onChange: (problem: string | undefined) => void,
 ): State {
-  if (redis !== null) return createRedisState(redis, prefix, onChange, timeout, confirm, durability);
+  if (redis !== null) {
+    const tls = redisTls ? loadCredentials(redisTls, readFromDisk).credentials : {};
+    return createRedisState({ ...redis, tls }, prefix, onChange, timeout, confirm, durability);
+  }
   return file === null ? createMemoryState() : createSqliteState(file, onChange);
 }
 

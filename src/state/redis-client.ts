@@ -2,7 +2,6 @@
 
 import type { Writable } from 'node:stream';
 import { Cluster, Command, Redis } from 'ioredis';
-import type { RedisSettings } from '../config/schema.ts';
 import type { PubSub } from './ports.ts';
 import { corkPerTick, type ExecuteBatch, type RedisCommand } from './redis-batch.ts';
 import {
@@ -22,6 +21,7 @@ import type { HealthSources } from './redis-monitor.ts';
 import {
   clusterOptions,
   nodeOptions,
+  type RedisConnectionSettings,
   sentinelOptions,
   sentinelSubscriberOptions,
   singleOptions,
@@ -57,7 +57,7 @@ export interface RedisClient extends HealthSources, ConfirmingMasters {
  * @param timeoutMs for the answer to a command
  */
 export function createRedisClient(
-  settings: RedisSettings,
+  settings: RedisConnectionSettings,
   replicas: ReplicaCounts,
   timeoutMs: number,
 ): RedisClient {
@@ -167,7 +167,11 @@ interface Topology
   isFormerMaster(message: string): boolean;
 }
 
-function createTopology(settings: RedisSettings, replicas: ReplicaCounts, timeoutMs: number): Topology {
+function createTopology(
+  settings: RedisConnectionSettings,
+  replicas: ReplicaCounts,
+  timeoutMs: number,
+): Topology {
   switch (settings.kind) {
     case 'single':
       return {
@@ -217,7 +221,10 @@ const withoutRetries = (timeoutMs: number) => ({
 const isReplicaError = (result: unknown) => result instanceof Error && /\bREADONLY /.test(result.message);
 
 /** A former master may accept writes for seconds, and these are lost, so this subscribes to the sentinels' messages. */
-function sentinelTopology(settings: RedisSettings & { kind: 'sentinels' }, timeoutMs: number): Topology {
+function sentinelTopology(
+  settings: RedisConnectionSettings & { kind: 'sentinels' },
+  timeoutMs: number,
+): Topology {
   const master = masterTopology(sentinelOptions(settings, timeoutMs));
   return {
     ...master,
@@ -234,7 +241,7 @@ function sentinelTopology(settings: RedisSettings & { kind: 'sentinels' }, timeo
 }
 
 function clusterTopology(
-  settings: RedisSettings & { kind: 'cluster' },
+  settings: RedisConnectionSettings & { kind: 'cluster' },
   replicas: ReplicaCounts,
   timeoutMs: number,
 ): Topology {

@@ -1,10 +1,14 @@
 /** Options of the Redis connections. An outage is an error at once, not a wait, and no command is sent twice. */
 
 import { unescape as percentDecode } from 'node:querystring';
+import type { Credentials } from '../certificates/tls-credentials.ts';
 import type { RedisSettings } from '../config/schema.ts';
 import { hostWithoutBrackets } from '../config/values.ts';
 
-type Settings<Kind extends RedisSettings['kind']> = RedisSettings & { readonly kind: Kind };
+/** The addresses, and the TLS options for `rediss:` URLs. */
+export type RedisConnectionSettings = RedisSettings & { readonly tls?: Credentials };
+
+type Settings<Kind extends RedisSettings['kind']> = RedisConnectionSettings & { readonly kind: Kind };
 
 /** Short at first, because an outage is usually a restart; at most half a second, to notice the end of an outage soon. */
 const retryDelayMs = (attempt: number) => Math.min(50 * attempt, 500);
@@ -28,16 +32,17 @@ const connectionOptions = (timeoutMs: number) => ({
 /** For the handshake with a frozen server. Longer than `state.timeout`, which redis-batch.ts applies to other commands. */
 const handshakeTimeoutMs = (timeoutMs: number) => Math.max(500, 2 * timeoutMs);
 
-export const singleOptions = ({ url }: Settings<'single'>, timeoutMs: number) => ({
+export const singleOptions = ({ url, tls }: Settings<'single'>, timeoutMs: number) => ({
   ...connectionOptions(timeoutMs),
   ...hostAndPort(url),
-  ...credentialsIn(url),
+  ...credentialsIn(url, tls),
   db: databaseIn(url),
 });
 
 /** For the master that sentinels monitor. The credentials of the first sentinel's address apply to all servers. */
-export function sentinelOptions({ urls, name }: Settings<'sentinels'>, timeoutMs: number) {
-  const credentials = credentialsIn(urls[0]);
+export function sentinelOptions(settings: Settings<'sentinels'>, timeoutMs: number) {
+  const { urls, name } = settings;
+  const credentials = credentialsIn(urls[0], settings.tls);
   const { username, password, tls } = credentials;
   return {
     ...connectionOptions(timeoutMs),
@@ -54,11 +59,11 @@ export function sentinelOptions({ urls, name }: Settings<'sentinels'>, timeoutMs
 }
 
 /** For a connection to each sentinel itself, which does not reconnect. */
-export const sentinelSubscriberOptions = ({ urls }: Settings<'sentinels'>, timeoutMs: number) =>
+export const sentinelSubscriberOptions = ({ urls, tls }: Settings<'sentinels'>, timeoutMs: number) =>
   urls.map((url) => ({
     ...connectionOptions(timeoutMs),
     ...hostAndPort(url, 26379),
-    ...credentialsIn(urls[0]),
+    ...credentialsIn(urls[0], tls),
     retryStrategy: () => null,
   }));
 
@@ -76,9 +81,9 @@ export const clusterOptions = (settings: Settings<'cluster'>, timeoutMs: number)
 });
 
 /** For each node of a cluster, with the credentials of the first address. */
-export function nodeOptions({ urls }: Settings<'cluster'>, timeoutMs: number) {
+export function nodeOptions({ urls, tls }: Settings<'cluster'>, timeoutMs: number) {
   const { retryStrategy: _retry, enableOfflineQueue: _queue, ...rest } = connectionOptions(timeoutMs);
-  return { ...rest, ...credentialsIn(urls[0]) };
+  return { ...rest, ...credentialsIn(urls[0], tls) };
 }
 
 /** The configured nodes of a cluster. */
@@ -89,12 +94,12 @@ function hostAndPort(address: string, defaultPort = 6379) {
   return { host: hostWithoutBrackets(hostname), port: Number(port || defaultPort) };
 }
 
-function credentialsIn(address = '') {
+function credentialsIn(address = '', tls: Credentials = {}) {
   const url = URL.parse(address);
   return {
     ...(url?.username && { username: percentDecode(url.username) }),
     ...(url?.password && { password: percentDecode(url.password) }),
-    ...(url?.protocol === 'rediss:' && { tls: {} }),
+    ...(url?.protocol === 'rediss:' && { tls }),
   };
 }
 

@@ -1,6 +1,6 @@
 /** State in Redis: one server, the master behind sentinels, or a cluster. */
 
-import type { RedisSettings, StateSettings } from '../config/schema.ts';
+import type { StateSettings } from '../config/schema.ts';
 import { stateUnavailable } from '../request/errors.ts';
 import {
   type BucketRate,
@@ -28,6 +28,7 @@ import {
 import { createRedisClient } from './redis-client.ts';
 import { createConfirmedWrites } from './redis-confirmation.ts';
 import { createRedisMonitor, nearlyFull } from './redis-monitor.ts';
+import type { RedisConnectionSettings } from './redis-options.ts';
 import { createReplicaCounts } from './redis-replicas.ts';
 import { createRedisRequestLog } from './redis-request-log.ts';
 import { createRedisSchedules } from './redis-schedules.ts';
@@ -46,7 +47,7 @@ const openTimeoutMs = 1_000;
  * @param durability whether a Redis that may lose data is reported or refused
  */
 export function createRedisState(
-  settings: RedisSettings,
+  settings: RedisConnectionSettings,
   prefix: string,
   onChange: (problem: string | undefined) => void = () => {},
   timeoutMs = 250,

@@ -2,16 +2,19 @@
 
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Credentials } from '../certificates/tls-credentials.ts';
 import { lowerCase } from '../pis/headers.ts';
 import type { Environment } from '../request/messages.ts';
 import { createConnector } from './connector.ts';
-import type { Credentials } from './credentials.ts';
+import type { EgressProxy } from './egress-proxy.ts';
 import { createIdleQuarantine } from './idle-quarantine.ts';
 
 interface PoolSettings {
   readonly maxSockets: number;
   /** Milliseconds after which an idle connection is closed; must be less than the bank's own limit. */
   readonly idle: number;
+  /** Milliseconds after which a connection is not used for another request: the next one looks up the name again. */
+  readonly maxAge: number;
 }
 
 interface PoolStats {
@@ -41,8 +44,9 @@ interface PooledConnection {
   isIdle: boolean;
   /** How long the bank keeps it open, according to its last response. */
   keepAliveMs: number;
-  /** On the clock of `performance.now()`. */
+  /** These two are on the clock of `performance.now()`. */
   idleSinceMs: number;
+  readonly openUntilMs: number;
 }
 
 /** Fields of Node that its types do not know. */
@@ -59,12 +63,13 @@ interface SocketOfNode {
  */
 export function createConnectionPool(
   { origin }: Pick<Environment, 'origin'>,
-  { maxSockets, idle: maxIdleMs }: PoolSettings,
+  { maxSockets, idle: maxIdleMs, maxAge }: PoolSettings,
   credentials: Credentials = {},
+  proxy?: EgressProxy,
 ): ConnectionPool {
   const { protocol } = new URL(origin);
   const defaultPort = protocol === 'https:' ? 443 : 80;
-  const connect = createConnector(origin, credentials);
+  const connect = createConnector(origin, credentials, proxy);
   const open = new Set<PooledConnection>();
   /** Connections that may be reused. */
   let idle: PooledConnection[] = [];
@@ -121,7 +126,14 @@ export function createConnectionPool(
 
   function newConnection(): PooledConnection {
     const socket = connect();
-    const connection: PooledConnection = { socket, isIdle: false, keepAliveMs: maxIdleMs, idleSinceMs: 0 };
+    const openUntilMs = performance.now() + maxAge;
+    const connection: PooledConnection = {
+      socket,
+      isIdle: false,
+      keepAliveMs: maxIdleMs,
+      idleSinceMs: 0,
+      openUntilMs,
+    };
     open.add(connection);
     // Permanent listeners cost less than adding and removing them with every request.
     socket.once('free', () => socket.on('data', () => connection.isIdle && socket.destroy()));
@@ -198,8 +210,8 @@ export function createConnectionPool(
   });
 }
 
-const hasExpired = ({ idleSinceMs, keepAliveMs }: PooledConnection) =>
-  performance.now() >= idleSinceMs + keepAliveMs;
+const hasExpired = ({ idleSinceMs, keepAliveMs, openUntilMs }: PooledConnection) =>
+  performance.now() >= Math.min(idleSinceMs + keepAliveMs, openUntilMs);
 
 /** The bank's limit may pass while our next request is on its way. */
 const keepAliveMarginMs = 1_000;

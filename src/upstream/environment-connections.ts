@@ -1,11 +1,12 @@
 /** The connection pool and the request signer of one environment, both renewed when their certificate files change. */
 
-import { type FileWatcher, watchFiles } from '../certificates/file-watcher.ts';
+import { type FileWatcher, readFromDisk, watchFiles } from '../certificates/file-watcher.ts';
 import type { CertificateUse, InstalledCertificate } from '../certificates/installed-certificates.ts';
+import { credentialFiles, type LoadedCredentials, loadCredentials } from '../certificates/tls-credentials.ts';
 import type { EnvironmentSettings, UpstreamSettings } from '../config/schema.ts';
 import type { CertificateLog } from '../telemetry/certificate-log.ts';
 import { type ConnectionPool, createConnectionPool } from './connection-pool.ts';
-import { credentialFiles, type LoadedCredentials, loadCredentials } from './credentials.ts';
+import { egressProxyFor } from './egress-proxy.ts';
 import { createRequestSigner, type RequestSigner } from './request-signer.ts';
 
 export interface EnvironmentConnections {
@@ -27,7 +28,9 @@ export function createEnvironmentConnections(
   events: CertificateLog,
 ): EnvironmentConnections {
   const { name, tls, signing } = environment;
-  const createPool = () => createConnectionPool(environment, settings, credentials.current().credentials);
+  const proxy = egressProxyFor(environment.origin, settings, readFromDisk);
+  const createPool = () =>
+    createConnectionPool(environment, settings, credentials.current().credentials, proxy);
   const credentials: FileWatcher<LoadedCredentials> = watchFiles(
     credentialFiles(tls),
     (read) => loadCredentials(tls, read),

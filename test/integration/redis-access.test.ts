@@ -5,10 +5,15 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { call } from '../kit/call.ts';
+import { startBank, startGateway } from '../kit/gateway.ts';
+import { createAuthority } from '../kit/openssl.ts';
 import { freePort } from '../kit/ports.ts';
 import { skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
 import { assertUnavailable, createWatchedState, openRedisState } from '../kit/redis-outage.ts';
 import { startRedisProcess } from '../kit/redis-process.ts';
+import { initiation } from '../kit/request.ts';
+import { outcomeOf } from '../kit/writes.ts';
 import { certificate, key } from '../unit/simulated-bank/certificate.ts';
 
 describe('access to Redis', { skip: skipWithoutRedisServer }, () => {
@@ -64,5 +69,30 @@ describe('access to Redis', { skip: skipWithoutRedisServer }, () => {
     const { keyValues } = await openRedisState(t, settings);
     await keyValues.write('key', 'value');
     assert.equal(await keyValues.read('key'), 'value');
+  });
+
+  test('works with a private authority and a client certificate that Redis demands (state.redisTls)', async (t) => {
+    const authority = createAuthority(t);
+    const [server, client] = [authority.issue('redis'), authority.issue('gateway')];
+    const tlsPort = await freePort();
+    await startRedisProcess(t, () => [
+      ...['--save', '', '--tls-port', String(tlsPort), '--tls-auth-clients', 'yes'],
+      ...['--tls-cert-file', server.certFile, '--tls-key-file', server.keyFile],
+      ...['--tls-ca-cert-file', authority.certFile],
+    ]);
+    const bank = await startBank(t);
+    const start = (redisTls: object) =>
+      startGateway(t, {
+        environments: { sandbox: { baseUrl: bank.baseUrl } },
+        state: { redis: `rediss://127.0.0.1:${tlsPort}`, redisTls },
+      });
+    const { certFile, keyFile } = client;
+    const caFile = authority.certFile;
+    const pay = async (redisTls: object) => outcomeOf(await call((await start(redisTls)).url, initiation));
+    assert.equal(await pay({ caFile, certFile, keyFile }), '201');
+    assert.equal(await pay({ caFile, certFile, keyFile, serverName: 'localhost' }), '201');
+    assert.equal(await pay({ caFile }), '503 STATE_UNAVAILABLE');
+    assert.equal(await pay({ certFile, keyFile }), '503 STATE_UNAVAILABLE');
+    assert.equal(await pay({ caFile, certFile, keyFile, serverName: 'another' }), '503 STATE_UNAVAILABLE');
   });
 });

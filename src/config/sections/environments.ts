@@ -15,28 +15,16 @@ import {
   isLoopback,
   webAddress,
 } from '../values.ts';
+import { clientTls } from './client-tls.ts';
 import { environmentContract } from './contract.ts';
 import { shapingOverrides } from './shaping.ts';
 import { pathSegments, segmentsExpected } from './standard.ts';
 import { deadlineOverrides } from './upstream.ts';
 
-const tls = z.strictObject({
-  certFile: file()
-    .optional()
-    .describe('The client certificate (QWAC) with its chain, in PEM format; requires keyFile.'),
-  keyFile: file()
-    .optional()
-    .describe('The private key of the certificate, in PEM format; requires certFile.'),
-  caFile: file()
-    .optional()
-    .meta({ defaultText: 'the CA certificates of Node' })
-    .describe('The trusted CA certificates, in PEM format.'),
-  serverName: z
-    .string()
-    .min(1)
-    .optional()
-    .meta({ defaultText: 'the host of baseUrl' })
-    .describe("The name that the bank's certificate must contain."),
+const tls = clientTls({
+  certificate: 'The client certificate (QWAC)',
+  server: 'the bank',
+  defaultName: 'the host of baseUrl',
 });
 
 const signing = z.strictObject({

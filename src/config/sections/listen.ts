@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { isNetwork } from '../network-list.ts';
-import { size } from '../units.ts';
+import { duration, size } from '../units.ts';
 import { count, flag, host, port, webAddress } from '../values.ts';
 import { listenerTls } from './listener-tls.ts';
 
@@ -30,6 +30,9 @@ export const listen = z
     maxBody: size('1MiB', { max: '64MiB' }).describe('The maximum size of a request body.'),
     maxConnections: count(5000).describe(
       'The maximum number of connections of one instance. At most half of them are used by status reads that wait for a change. The limit of open files must be higher.',
+    ),
+    idleTimeout: duration('620s', { min: '1s', max: '1h' }).describe(
+      'The time after which an idle connection of a TPP system is closed; it must be longer than the idle timeout of a load balancer in front of the gateway.',
     ),
     reusePort: flag(false).describe(
       'Allows several processes on one host to share the port (SO_REUSEPORT); requires state.redis.',

@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { duration } from '../units.ts';
 import { file } from '../values.ts';
+import { clientTls } from './client-tls.ts';
 
 const redisAddress = () =>
   z
@@ -53,6 +54,16 @@ export const state = z
           '{ cluster: [URL, ..] } with some nodes of a cluster; or { sentinels: [URL, ..], name: MASTER } with the ' +
           'sentinels (usually port 26379) and the name of the master that they monitor. ' +
           'URLs with a password are allowed in the environment variable only, a mapping as JSON.',
+      ),
+    redisTls: clientTls({
+      certificate: 'The client certificate',
+      server: 'Redis',
+      defaultName: 'the host of the URL',
+    })
+      .nullable()
+      .default(null)
+      .describe(
+        'The trusted CA certificates and the client certificate for Redis with TLS (rediss:); also for the nodes of a cluster and for sentinels.',
       ),
     file: file()
       .nullable()

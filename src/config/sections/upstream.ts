@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { longestDeadline } from '../setting-orders.ts';
 import { duration, percent } from '../units.ts';
-import { count, overriding } from '../values.ts';
+import { count, file, overriding, webAddress } from '../values.ts';
 
 const longest = { max: longestDeadline };
 /** Room for a connect timeout below it: 1ms. */
@@ -41,6 +41,22 @@ export const upstream = z
     writeSocketIdle: duration('1s', { min: '0ms', ...longest }).describe(
       'A payment reuses a connection only if it was idle for less than this time.',
     ),
+    maxAge: duration('5min', { min: '1s', max: '24h' }).describe(
+      'The time after which a connection is not used for another call, so that calls follow a change in the DNS.',
+    ),
+    proxy: z
+      .union([z.literal('environment'), webAddress()], {
+        error: 'expected the URL of a proxy, such as http://proxy.internal.example:3128, or environment',
+      })
+      .nullable()
+      .default(null)
+      .describe(
+        'The HTTP proxy through which the gateway connects to the bank (CONNECT): a URL, or `environment` for the variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY. Webhooks do not use it.',
+      ),
+    proxyCredentialsFile: file()
+      .nullable()
+      .default(null)
+      .describe('A file with the user and password for the proxy, as user:password.'),
   })
   .prefault({})
   .describe('The connections to the bank, per environment.');

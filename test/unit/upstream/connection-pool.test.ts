@@ -30,7 +30,7 @@ async function startPool(t: TestContext, slow: (respond: () => void) => void = (
 async function startPoolTo(t: TestContext, server: Server, maxSockets: number) {
   const origin = `http://127.0.0.1:${await listen(server)}`;
   const environment = { name: 'sandbox', origin };
-  const pool = createConnectionPool(environment, { maxSockets, idle: 60_000 });
+  const pool = createConnectionPool(environment, { maxSockets, idle: 60_000, maxAge: 300_000 });
   t.after(() => {
     pool.destroy();
     server.close();
@@ -180,11 +180,31 @@ test('a pool does not give a connection beyond the Keep-Alive timeout to a waiti
 test('a pool closes connections after the idle time of its configuration', async (t) => {
   const { origin } = await startPool(t);
   const environment = { name: 'sandbox', origin };
-  const pool = createConnectionPool(environment, { maxSockets: 10, idle: 40 });
+  const pool = createConnectionPool(environment, { maxSockets: 10, idle: 40, maxAge: 300_000 });
   t.after(() => pool.destroy());
   const calls = [1, 2].map(() => once(get(origin, { agent: pool }), 'response'));
   for (const [response] of await Promise.all(calls)) response.resume();
   await until(2_000, 'both are closed', () => pool.stats().idle.length + pool.stats().busy === 0);
+});
+
+test('a pool uses no connection again after its maximum age, although it may be idle for longer', async (t) => {
+  const { origin } = await startPool(t);
+  const pool = createConnectionPool(
+    { name: 'sandbox', origin },
+    { maxSockets: 1, idle: 60_000, maxAge: 100 },
+  );
+  t.after(() => pool.destroy());
+  const portOfCall = async () => {
+    const request = get(origin, { agent: pool });
+    const [response] = await once(request, 'response');
+    const port = request.socket?.localPort;
+    response.resume();
+    return port;
+  };
+  const first = await portOfCall();
+  const openedAtMs = performance.now();
+  await until(5_000, 'the connection is old', () => performance.now() > openedAtMs + 100);
+  assert.notEqual(await portOfCall(), first);
 });
 
 test('a waiting request gets a new connection when another one fails', async (t) => {
@@ -226,7 +246,7 @@ test('the Host field contains the port unless it is the default of the scheme', 
     basePath: '',
     standardVersion: '1.3.11',
   };
-  const pool = createConnectionPool(environment, { maxSockets: 10, idle: 60_000 });
+  const pool = createConnectionPool(environment, { maxSockets: 10, idle: 60_000, maxAge: 300_000 });
   t.after(() => pool.destroy());
   const hostIn = (url: string) =>
     request(url, { agent: pool })
@@ -261,7 +281,7 @@ async function startPoolToWorker(t: TestContext) {
   const [port] = await once(bank, 'message');
   const origin = `http://127.0.0.1:${port}`;
   const environment = { name: 'sandbox', origin };
-  const pool = createConnectionPool(environment, { maxSockets: 2, idle: 60_000 });
+  const pool = createConnectionPool(environment, { maxSockets: 2, idle: 60_000, maxAge: 300_000 });
   t.after(() => pool.destroy());
   const call = async (path: string) => {
     const [response]: IncomingMessage[] = await once(get(`${origin}${path}`, { agent: pool }), 'response');

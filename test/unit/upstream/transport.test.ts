@@ -25,7 +25,7 @@ async function startTransport(t: TestContext, serve: RequestListener, maxSockets
   const server = createServer(serve);
   const origin = `http://127.0.0.1:${await listen(server)}`;
   const environment = { name: 'sandbox', origin };
-  const pool = createConnectionPool(environment, { maxSockets, idle: 4_000 });
+  const pool = createConnectionPool(environment, { maxSockets, idle: 4_000, maxAge: 300_000 });
   t.after(() => {
     pool.destroy();
     server.close();

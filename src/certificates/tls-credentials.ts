@@ -1,12 +1,12 @@
-/** The TLS credentials for one environment of the bank: client certificate, authorities, expected server name. */
+/** The TLS credentials with which the gateway connects to a bank or to Redis: client certificate, authorities, expected server name. */
 
 import type { SecureContextOptions } from 'node:tls';
-import { type CertificateInfo, parseCertificate } from '../certificates/certificate-info.ts';
-import type { ReadFile } from '../certificates/file-watcher.ts';
-import { throwKeyPairErrors, validateTls } from '../certificates/validate-key-pair.ts';
-import type { EnvironmentTlsSettings } from '../config/schema.ts';
+import type { ClientTlsSettings } from '../config/schema.ts';
+import { type CertificateInfo, parseCertificate } from './certificate-info.ts';
+import type { ReadFile } from './file-watcher.ts';
+import { throwKeyPairErrors, validateTls } from './validate-key-pair.ts';
 
-/** `cert` is the client certificate (QWAC); `servername` is expected in the bank's certificate. */
+/** `cert` is the client certificate, at a bank the QWAC; `servername` is expected in the server's certificate. */
 export type Credentials = Pick<SecureContextOptions, 'cert' | 'key' | 'ca'> & {
   readonly servername?: string;
 };
@@ -17,15 +17,11 @@ export interface LoadedCredentials {
 }
 
 /** The files that `loadCredentials` reads. */
-export const credentialFiles = ({
-  certFile,
-  keyFile,
-  caFile,
-}: EnvironmentTlsSettings = {}): readonly string[] =>
+export const credentialFiles = ({ certFile, keyFile, caFile }: ClientTlsSettings = {}): readonly string[] =>
   [certFile, keyFile, caFile].filter((file) => file !== undefined);
 
 /** @throws Error that names the file, if one cannot be read or used */
-export function loadCredentials(tls: EnvironmentTlsSettings = {}, read: ReadFile): LoadedCredentials {
+export function loadCredentials(tls: ClientTlsSettings = {}, read: ReadFile): LoadedCredentials {
   const { certFile, keyFile, caFile, serverName } = tls;
   const pair =
     certFile !== undefined && keyFile !== undefined
