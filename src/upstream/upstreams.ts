@@ -204,9 +204,9 @@ function addGaugeSources(
       limiters().map(({ environment, perSecond }) => ({ labels: { environment }, value: perSecond })),
     ),
     metrics.addGaugeSource('penstock_shaping_pause_seconds', () =>
-      limiters().map(({ environment, pauses }) => ({
+      limiters().map(({ environment, longestPauseMs }) => ({
         labels: { environment },
-        value: Math.max(0, ...pauses.map(({ pausedMs }) => pausedMs)) / 1_000,
+        value: longestPauseMs / 1_000,
       })),
     ),
     metrics.addGaugeSource('penstock_certificate_expiry_seconds', () => expirySamples(certificates())),

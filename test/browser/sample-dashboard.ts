@@ -72,6 +72,8 @@ export async function startSampleDashboard(
         tenantsAtLimit,
         perSecond: 50,
         pauses: [],
+        pausedPayments: 0,
+        longestPauseMs: 0,
       })),
     instances: () => [{ ...instance, figures: { ...instance.figures, ...figures }, queues }],
   };

@@ -16,7 +16,7 @@ import { type CapturedGateway, type CaptureOptions, redisPassword } from '../kit
 import { connectRaw, type RawAnswer } from '../kit/raw-connection.ts';
 import { until } from '../kit/within.ts';
 
-/** After such a response, the gateway sends nothing for a while. */
+/** After such a response, the gateway sends some calls only after a while. */
 const requestsPause = (mood: Fault): boolean =>
   ['too-many-requests', 'rate-limit'].includes(mood.name) || (mood.name === 'status' && mood.status === 429);
 
@@ -91,7 +91,7 @@ export const sensitiveDataSources = (
           gateway.bank.injectFault(mood);
           await sendEach(gateway);
           const responses = await sendEach(gateway);
-          assert.equal(responses.at(-1)?.headers.get('penstock-error'), 'QUEUE_TIMEOUT');
+          assert.ok(responses.some(({ headers }) => headers.get('penstock-error') === 'QUEUE_TIMEOUT'));
         },
       },
     ]),

@@ -111,14 +111,15 @@ function callsOfAll(name, instances) {
   return { running: sum(({ inFlight }) => inFlight), waiting };
 }
 
-function showShaper(facts, { waiting, running, perSecond, pauses }) {
+function showShaper(facts, { waiting, running, perSecond, pauses, pausedPayments }) {
   const pausedMs = pauses.find(({ scope }) => scope === 'environment')?.pausedMs ?? 0;
   const calls = waiting.write + waiting.read + waiting.status;
   const rate = `${formatNumber(perSecond)}/s`;
-  const parts = pauses.length > 1 ? `${pauses.length} pauses` : 'a pause';
-  const paused = pausedMs > 0 ? `paused ${formatDuration(pausedMs)}` : `${rate}, ${parts} of the bank`;
-  setText(facts['Rate limit'], pauses.length > 0 ? paused : rate);
-  facts['Rate limit'].title = pauses.map(describePause).join('\n');
+  const count = pauses.length + pausedPayments;
+  const withPauses = count === 0 ? rate : `${rate}, ${formatCount(count, 'pause')} of the bank`;
+  setText(facts['Rate limit'], pausedMs > 0 ? `paused ${formatDuration(pausedMs)}` : withPauses);
+  const single = pausedPayments > 0 ? [`${formatCount(pausedPayments, 'single payment')} paused`] : [];
+  facts['Rate limit'].title = [...pauses.map(describePause), ...single].join('\n');
   setText(facts['In progress'], running);
   setText(
     facts.Queued,

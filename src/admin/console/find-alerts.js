@@ -201,14 +201,12 @@ function queueAlerts({ environment, waiting, perSecond, pauses, tenantsAtLimit }
   const calls = waiting.write + waiting.read + waiting.status;
   const wait = formatDuration((calls / perSecond) * 1_000);
   return [
-    ...pauses
-      .filter(({ scope }) => scope !== 'payment')
-      .map((pause) =>
-        warning(
-          `paused ${Object.values({ ...pause, pausedMs: '' }).join(' ')}`,
-          `${describePause(pause)}, as requested by the bank.`,
-        ),
+    ...pauses.map((pause) =>
+      warning(
+        `paused ${Object.values({ ...pause, pausedMs: '' }).join(' ')}`,
+        `${describePause(pause)}, as requested by the bank.`,
       ),
+    ),
     ...tenantsAtLimit.map((tenant) =>
       warning(
         `tenant ${tenant}`,

@@ -10,7 +10,7 @@ import { lanes } from '../../pis/operations.ts';
 import { retryAfterMs } from '../../pis/retry-after.ts';
 import { parseStored } from '../../state/parse-stored.ts';
 import type { BucketRate, KeyValues, PubSub } from '../../state/ports.ts';
-import { createBankPauses, evidenceMs, type Pause, type ScopedCall } from './bank-pauses.ts';
+import { createBankPauses, evidenceMs, type Pause, paymentKeyOf, type ScopedCall } from './bank-pauses.ts';
 
 /** The adaptive rates of all environments. They outlive a reload. */
 export interface AdaptiveRates {
@@ -78,7 +78,7 @@ const callSchema = z.object({
   lane: z.enum(lanes),
   tenant: z.string(),
   product: z.string().optional(),
-  payment: z.string().optional(),
+  paymentKey: z.string().optional(),
 });
 
 const loweringSchema = z.object({
@@ -89,6 +89,8 @@ const loweringSchema = z.object({
   at: z.number().positive(),
   repeated: z.boolean(),
 });
+
+type SharedCall = z.output<typeof callSchema>;
 
 /** The 429 that lowered the rate. */
 type Lowering = Readonly<z.output<typeof loweringSchema>>;
@@ -111,7 +113,7 @@ type Signal = z.output<typeof signalSchema>;
 /** What instances that start later read. */
 const storedSchema = z.object({
   lowering: loweringSchema.optional(),
-  pauses: z.array(callSchema.omit({ payment: true }).partial().extend({ untilMs: z.number() })),
+  pauses: z.array(callSchema.omit({ paymentKey: true }).partial().extend({ untilMs: z.number() })),
 });
 
 /**
@@ -150,13 +152,13 @@ export function createAdaptiveRate(
     return isWide || lowering !== undefined;
   }
 
-  function noteLimited(call: ScopedCall): void {
+  function noteLimited(call: SharedCall): void {
     const key = limitKeyOf(call);
     limited = [{ key, atMs: now() }, ...limited.filter((one) => one.key !== key)].slice(0, 2);
   }
 
   /** Whether another payment or product had a 429 shortly before: one alone may have a limit of its own. */
-  function isWidespread(call: ScopedCall): boolean {
+  function isWidespread(call: SharedCall): boolean {
     const key = limitKeyOf(call);
     return limited.some((one) => one.key !== key && now() - one.atMs < evidenceMs);
   }
@@ -188,9 +190,8 @@ export function createAdaptiveRate(
   function store(): void {
     const wide = pauses
       .all()
-      .flatMap(({ pausedMs, payment, scope, ...call }) =>
-        scope === 'payment' ? [] : [{ ...call, untilMs: wall() + pausedMs }],
-      );
+      .filter(({ scope }) => scope !== 'payment')
+      .map(({ lane, tenant, product, pausedMs }) => ({ lane, tenant, product, untilMs: wall() + pausedMs }));
     const stored: z.output<typeof storedSchema> = { pauses: wide, ...(lowering && { lowering }) };
     keyValues.write(name, JSON.stringify(stored), storedMs).catch(() => {});
   }
@@ -202,18 +203,18 @@ export function createAdaptiveRate(
     },
     pauseOf: pauses.of,
     pauses: pauses.all,
-    onResponse({ lane, tenant, product, payment }, { status, headers }, sentAtMs) {
-      const call = { lane, tenant, product, payment };
+    onResponse(call, { status, headers }, sentAtMs) {
       const requestedMs = status === 429 || status === 503 ? retryAfterMs(headers, wall()) : undefined;
       const isLimit = status === 429;
       if (!isLimit && requestedMs === undefined) {
-        if (status < 500 && pauses.onAnswered(call)) publish({ from: self, answered: call });
+        if (status < 500 && pauses.onAnswered(call)) publish({ from: self, answered: sharedCall(call) });
         return;
       }
       const pauseMs = Math.min(maxPauseMs, Math.max(minPauseMs, requestedMs ?? 0));
-      const lowered = isLimit && isWidespread(call) ? loweringFrom(sentAtMs) : undefined;
+      const refused = sharedCall(call);
+      const lowered = isLimit && isWidespread(refused) ? loweringFrom(sentAtMs) : undefined;
       const lowering = lowered && { ...lowered, pauseMs, untilMs: wall() + pauseMs };
-      const refusal: Refusal = { from: self, refused: call, pauseMs, isLimit, ...(lowering && { lowering }) };
+      const refusal: Refusal = { from: self, refused, pauseMs, isLimit, ...(lowering && { lowering }) };
       const mustBeStored = onRefused(refusal, false);
       publish(refusal);
       if (mustBeStored) store();
@@ -241,8 +242,17 @@ export function createAdaptiveRate(
   };
 }
 
+/** A call as other instances learn of it. */
+const sharedCall = ({ lane, tenant, product, payment }: ScopedCall): SharedCall => ({
+  lane,
+  tenant,
+  ...(product !== undefined && { product }),
+  ...(payment !== undefined && { paymentKey: paymentKeyOf(payment) }),
+});
+
 /** A payment, or the product of an initiation, regardless of the lane. */
-const limitKeyOf = ({ tenant, product, payment }: ScopedCall) => JSON.stringify([tenant, product, payment]);
+const limitKeyOf = ({ tenant, product, paymentKey }: SharedCall) =>
+  JSON.stringify([tenant, product, paymentKey]);
 interface RateReduction {
   /** Calls per second when the bank answered 429. */
   readonly at: number;

@@ -4,6 +4,7 @@
  * two different parts of it.
  */
 
+import { hash } from 'node:crypto';
 import type { Lane } from '../../pis/operations.ts';
 
 /** What a call belongs to. The probes of the gateway have no product, initiations have no payment. */
@@ -12,6 +13,8 @@ export interface ScopedCall {
   readonly tenant: string;
   readonly product?: string | undefined;
   readonly payment?: string | undefined;
+  /** In place of `payment`, in what instances tell each other: `paymentKeyOf` it. */
+  readonly paymentKey?: string | undefined;
 }
 
 /** The fields of a call that a scope has. */
@@ -22,7 +25,7 @@ const scopeNames = ['environment', 'lane', 'tenant', 'product', 'payment'] as co
 export type ScopeName = (typeof scopeNames)[number];
 
 /** A pause, and what it concerns: `lane` and the following fields are missing in wider scopes. */
-export interface Pause extends ScopePath {
+export interface Pause extends Omit<ScopePath, 'payment' | 'paymentKey'> {
   readonly scope: ScopeName;
   /** Milliseconds until it ends. */
   readonly pausedMs: number;
@@ -189,9 +192,13 @@ export function createBankPauses(now: () => number): BankPauses {
   };
 }
 
+/** A hash, so that no message contains the id of a payment. */
+export const paymentKeyOf = (payment: string): string => hash('sha256', payment, 'base64url');
+
 /** The names of the scopes below the environment, as far as the call has them. */
-const keysOf = ({ lane, tenant, product, payment }: ScopePath): readonly string[] => {
-  const keys = [lane, tenant, product, payment];
+const keysOf = ({ lane, tenant, product, payment, paymentKey }: ScopePath): readonly string[] => {
+  const key = paymentKey ?? (payment === undefined ? undefined : paymentKeyOf(payment));
+  const keys = [lane, tenant, product, key];
   const end = keys.indexOf(undefined);
   return keys.slice(0, end < 0 ? keys.length : end).filter((key) => key !== undefined);
 };
@@ -207,9 +214,9 @@ const createScope = (name: ScopeName, key: string, parent: Scope | undefined, ca
   resumesAtMs: Number.NEGATIVE_INFINITY,
 });
 
-/** The part of a call that a scope has in common with all its calls. */
-function callUpTo(name: ScopeName, { lane, tenant, product, payment }: ScopePath): ScopePath {
-  const fields = Object.entries({ lane, tenant, product, payment }).slice(0, scopeNames.indexOf(name));
+/** The part of a call that a scope has in common with all its calls, without the id of a payment. */
+function callUpTo(name: ScopeName, { lane, tenant, product }: ScopePath): ScopePath {
+  const fields = Object.entries({ lane, tenant, product }).slice(0, scopeNames.indexOf(name));
   return Object.fromEntries(fields);
 }
 

@@ -55,8 +55,11 @@ export interface RateLimiterStats {
   readonly tenantsAtLimit: readonly string[];
   /** Calls per second of all instances together. */
   readonly perSecond: number;
-  /** The pauses that the bank has asked for, those of the widest scopes first. */
+  /** The pauses that the bank has asked for, those of the widest scopes first; without those of single payments. */
   readonly pauses: readonly Pause[];
+  /** For how many single payments it has asked for a pause; and the longest of all pauses, in milliseconds. */
+  readonly pausedPayments: number;
+  readonly longestPauseMs: number;
 }
 
 interface RateLimiterDependencies {
@@ -266,13 +269,19 @@ export function createRateLimiter(
     run: (call, send) =>
       tryAdmit(call) ? start(call, send) : waitForAdmission(call).then(() => start(call, send)),
     prefetch,
-    stats: () => ({
-      waiting: { write: waitingIn('write'), read: waitingIn('read'), status: waitingIn('status') },
-      running: slots.running(),
-      tenantsAtLimit: slots.tenantsAtLimit(),
-      perSecond: adaptiveRate.rate().perSecond,
-      pauses: adaptiveRate.pauses(),
-    }),
+    stats() {
+      const pauses = adaptiveRate.pauses();
+      const wide = pauses.filter(({ scope }) => scope !== 'payment');
+      return {
+        waiting: { write: waitingIn('write'), read: waitingIn('read'), status: waitingIn('status') },
+        running: slots.running(),
+        tenantsAtLimit: slots.tenantsAtLimit(),
+        perSecond: adaptiveRate.rate().perSecond,
+        pauses: wide,
+        pausedPayments: pauses.length - wide.length,
+        longestPauseMs: Math.max(0, ...pauses.map(({ pausedMs }) => pausedMs)),
+      };
+    },
     close,
   };
 }

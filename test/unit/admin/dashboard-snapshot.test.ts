@@ -46,6 +46,8 @@ const sources: DashboardSources = {
       tenantsAtLimit: [],
       perSecond: 50,
       pauses: [],
+      pausedPayments: 0,
+      longestPauseMs: 0,
       waiting: { write: 1, read: 2, status: 4 },
     },
   ],

@@ -189,10 +189,7 @@ test('a pool closes connections after the idle time of its configuration', async
 
 test('a pool uses no connection again after its maximum age, although it may be idle for longer', async (t) => {
   const { origin } = await startPool(t);
-  const pool = createConnectionPool(
-    { name: 'sandbox', origin },
-    { maxSockets: 1, idle: 60_000, maxAge: 100 },
-  );
+  const pool = createConnectionPool({ origin }, { maxSockets: 1, idle: 60_000, maxAge: 100 });
   t.after(() => pool.destroy());
   const portOfCall = async () => {
     const request = get(origin, { agent: pool });
