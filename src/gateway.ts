@@ -250,8 +250,7 @@ export function assembleGateway(
       try {
         const warning = config.listen.reusePort ? reusePortWarning() : undefined;
         if (warning) log('warn', warning);
-        if (config.upstream.proxy === null && (process.env.HTTPS_PROXY ?? process.env.https_proxy))
-          log('warn', unusedProxy);
+        if (config.upstream.proxy === null && usesHttpsProxy(config)) log('warn', unusedProxy);
         await state.open();
         for (const text of state.lossRisks()) log('warn', 'the shared state may lose data', { why: text });
         await telemetry.open();
@@ -280,6 +279,9 @@ export function assembleGateway(
     stop,
   };
 }
+
+const usesHttpsProxy = ({ environments: { variables } }: Config) =>
+  (variables.HTTPS_PROXY ?? variables.https_proxy ?? '') !== '';
 
 const unusedProxy =
   'HTTPS_PROXY is set, but the gateway connects to the bank without it; set upstream.proxy: environment to use it, or remove the variable';

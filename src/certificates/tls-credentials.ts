@@ -1,7 +1,6 @@
 /** The TLS credentials with which the gateway connects to a bank or to Redis: client certificate, authorities, expected server name. */
 
 import type { SecureContextOptions } from 'node:tls';
-import type { ClientTlsSettings } from '../config/schema.ts';
 import { type CertificateInfo, parseCertificate } from './certificate-info.ts';
 import type { ReadFile } from './file-watcher.ts';
 import { throwKeyPairErrors, validateTls } from './validate-key-pair.ts';
@@ -10,6 +9,14 @@ import { throwKeyPairErrors, validateTls } from './validate-key-pair.ts';
 export type Credentials = Pick<SecureContextOptions, 'cert' | 'key' | 'ca'> & {
   readonly servername?: string;
 };
+
+/** The files of a TLS client. */
+interface ClientTlsSettings {
+  readonly certFile?: string | undefined;
+  readonly keyFile?: string | undefined;
+  readonly caFile?: string | undefined;
+  readonly serverName?: string | undefined;
+}
 
 export interface LoadedCredentials {
   readonly credentials: Credentials;

@@ -15,6 +15,9 @@ import type {
 } from './schema.ts';
 import { isLoopback } from './values.ts';
 
+/** Variables whose presence the gateway reports. */
+const proxyVariables = ['HTTPS_PROXY', 'https_proxy'];
+
 /** Accepts any settings that the schema accepts. The cross-checks find contradictions. */
 export function resolveDefaults(settings: Settings, variables: EnvironmentVariables = {}): Config {
   const { active, ...sections } = settings.environments;
@@ -32,7 +35,9 @@ export function resolveDefaults(settings: Settings, variables: EnvironmentVariab
     environments: {
       active: active ?? onlyName ?? noActiveEnvironment,
       all,
-      variables: Object.fromEntries(all.flatMap(fixedValueVariables).map((name) => [name, variables[name]])),
+      variables: Object.fromEntries(
+        [...all.flatMap(fixedValueVariables), ...proxyVariables].map((name) => [name, variables[name]]),
+      ),
     },
   };
 }

@@ -84,8 +84,6 @@ export type EnvironmentSection = DeepReadonly<z.output<typeof environment>>;
 export type EnvironmentContractSettings = EnvironmentSection['contract'];
 
 /** The client certificate for one environment of the bank, and the authorities trusted there. */
-/** The files of a TLS client, with which the gateway connects. */
-export type ClientTlsSettings = NonNullable<EnvironmentSection['tls']>;
 
 /** The signature of requests to one environment of the bank. */
 export type SigningSettings = NonNullable<EnvironmentSection['signing']>;
@@ -112,7 +110,7 @@ export interface EnvironmentsSettings {
   readonly active: string;
   /** In the order of the file. */
   readonly all: readonly EnvironmentSettings[];
-  /** The values of the environment variables that `headers` and `query` name, as far as they are set. Secrets: never log them. */
+  /** The values of the environment variables that `headers` and `query` name, and of HTTPS_PROXY, as far as they are set. Secrets: never log them. */
   readonly variables: Readonly<Record<string, string | undefined>>;
 }
 

@@ -49,7 +49,7 @@ export const upstream = z
         error: 'expected the URL of a proxy, such as http://proxy.internal.example:3128, or environment',
       })
       .nullable()
-      .default(null)
+      .prefault(null)
       .describe(
         'The HTTP proxy through which the gateway connects to the bank (CONNECT): a URL, or `environment` for the variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY. Webhooks do not use it.',
       ),

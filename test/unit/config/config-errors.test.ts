@@ -30,7 +30,7 @@ port: 8080
 `);
 
     assert.deepEqual(errors, [
-      ':2 listen.prot: unknown key prot; allowed: host, port, publicUrl, errorPageUrl, maxBody, maxConnections, reusePort, trustedProxies, tls (did you mean port?)',
+      ':2 listen.prot: unknown key prot; allowed: host, port, publicUrl, errorPageUrl, maxBody, maxConnections, idleTimeout, reusePort, trustedProxies, tls (did you mean port?)',
       ':3 listen.maxBody: expected a size such as 512B, 64KiB or 1MiB (did you mean 1MiB?)',
       ':6 admin.port: the admin listener has the same address and port as the public API (listen.port); set another port',
       ':8 clients[0]: the client has no credential; set apiKeySha256 or certificateSha256',
