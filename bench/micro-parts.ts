@@ -69,7 +69,7 @@ const payment = requestOf('POST', initiation.path, initiation.body);
 
 const cacheKeys = createCacheKeys(createMemoryState());
 await cacheKeys.refreshSecret();
-const keyOfRead = () => cacheKeys.of(read, cacheFieldsIn(read.headers));
+const keyOfRead = () => cacheKeys.of(read, cacheFieldsIn(read.headers, []));
 const cacheKey = keyOfRead() ?? assert.fail('the secret is known');
 const cachedResponse = {
   headers: [['Content-Type', 'application/json'] as const],

@@ -26,7 +26,6 @@ import {
 } from './identities/configured-identities.ts';
 import { identitySettingsOf } from './identities/identity-settings.ts';
 import { bankNotificationModeIn } from './notifications/bank-notification-modes.ts';
-import { pollHeadersOf } from './notifications/poll-target.ts';
 import type { PollPipeline } from './notifications/status-reads.ts';
 import { subscriptionIntervalMs } from './notifications/subscription-schedule.ts';
 import { createWebhookConfig, type WebhookConfig } from './notifications/webhook-config.ts';
@@ -175,7 +174,6 @@ function createRequestHandler(
       store: services.webhooks.store,
       keyOf: statusCache.statuses.keyOf,
       paymentKeyOf,
-      pollHeadersOf,
       mayStoreCredentials:
         services.state.keyValues.readNow !== undefined || config.state.encryptionKeyFile !== null,
       canPoll({ operation, environment, headers }, paymentId) {

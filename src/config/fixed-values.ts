@@ -64,7 +64,7 @@ function refuseEntries(
   if (names.length > maxEntries) refuse([], `expected at most ${maxEntries} entries`);
   for (const [index, name] of names.entries()) {
     const same = names.slice(0, index).find((other) => other.toLowerCase() === name.toLowerCase());
-    const problem = kind === 'headers' ? fieldNameProblem(name) : parameterNameProblem(name);
+    const problem = kind === 'headers' ? fieldNameProblem(name, 'set') : parameterNameProblem(name);
     const valueProblem = entryProblem(kind, entries[name] ?? '');
     if (problem !== undefined) refuse([name], problem);
     else if (same !== undefined) refuse([name], `same name as ${same}; remove one of them`);
@@ -85,18 +85,45 @@ function entryProblem(kind: Kind, value: FixedValue): string | undefined {
     : undefined;
 }
 
-function fieldNameProblem(name: string): string | undefined {
+function fieldNameProblem(name: string, use: 'set' | 'kept for polls'): string | undefined {
   if (!/^[!#$%&'*+.^`|~0-9A-Za-z-]+$/.test(name) || name.length > maxNameLength)
     return `expected the name of a header field: at most ${maxNameLength} letters, digits and hyphens`;
   return isSettable(name.toLowerCase())
     ? undefined
-    : 'this field cannot be set: the gateway or a proxy sets or removes it; remove the entry';
+    : `this field cannot be ${use}: the gateway or a proxy sets or removes it; remove the entry`;
 }
 
 /** `X-API-Key` is for the gateway only if a TPP sends it. */
 const isSettable = (name: string) =>
   name === 'x-api-key' ||
   !(isHopByHop(name) || isKeptFromBank(name) || /^(content|penstock)-/.test(name) || derivedFields.has(name));
+
+const callerNamesExpected = 'expected a list of header names, such as [X-BIC]';
+
+/** Names of header fields of the TPP, in lower case. */
+export const callerFieldNames = () =>
+  z
+    .array(z.string({ error: callerNamesExpected }), { error: callerNamesExpected })
+    .superRefine((names, context) => {
+      if (names.length > maxEntries)
+        context.addIssue({ code: 'custom', message: `expected at most ${maxEntries} names` });
+      for (const [index, name] of names.entries()) {
+        const message = callerFieldProblem(name, names.slice(0, index));
+        if (message !== undefined) context.addIssue({ code: 'custom', path: [index], message });
+      }
+    })
+    .transform((names) => names.map((name) => name.toLowerCase()))
+    .prefault([]);
+
+function callerFieldProblem(name: string, before: readonly string[]): string | undefined {
+  const problem = fieldNameProblem(name, 'kept for polls');
+  const lowerCaseName = name.toLowerCase();
+  const same = before.find((other) => other.toLowerCase() === lowerCaseName);
+  if (problem === undefined && same !== undefined) return `same name as ${same}; remove one of them`;
+  return lowerCaseName === 'x-api-key'
+    ? 'this field identifies the client at the gateway, and is not sent to the bank; remove the name, or set the value that the bank expects in headers'
+    : problem;
+}
 
 /** The gateway derives them from the request of the TPP, and from the content codings that it can decode. */
 const derivedFields: ReadonlySet<string> = new Set([

@@ -46,6 +46,7 @@ export const configWarnings = (config: Config, context: WarningContext): readonl
     missingStateFolder,
     expiringCertificates,
     incompleteSignatures,
+    payerInPolls,
   ].flatMap((warningsOf) => warningsOf(config, context));
 
 /** Warnings about a listener that other hosts can reach. `serve` logs them as well. */
@@ -179,8 +180,19 @@ function webhooksWithoutKey({ clients, state }: Config): readonly ConfigWarning[
   const isStored = state.redis !== null || state.file !== null;
   if (!hasWebhooks || !isStored || state.encryptionKeyFile !== null) return [];
   const message =
-    'clients have webhooks, but without this key the gateway stores no access tokens, and offers no webhooks for requests with Authorization; set a key file';
+    'clients have webhooks, but without this key the gateway stores no access tokens and no fields that callerHeaders and pollHeaders name, and offers no webhooks for requests with them; set a key file';
   return [{ path: ['state', 'encryptionKeyFile'], message }];
+}
+
+function payerInPolls({ environments }: Config): readonly ConfigWarning[] {
+  return environments.all.flatMap((environment) =>
+    (['callerHeaders', 'pollHeaders'] as const).flatMap((setting) => {
+      const at = environment[setting].indexOf('psu-ip-address');
+      const message =
+        'polls with this field claim that the payer is present, although no payer waits; remove it unless the bank refuses all reads without it and has agreed to this';
+      return at < 0 ? [] : [{ path: ['environments', environment.name, setting, at], message }];
+    }),
+  );
 }
 
 function missingStateFolder({ state }: Config, { read }: WarningContext): readonly ConfigWarning[] {

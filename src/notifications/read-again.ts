@@ -9,6 +9,7 @@ import type { PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { RecordEvent } from '../request/request-events.ts';
 import type { Handler } from '../request/stage.ts';
 import type { PollBudget } from './poll-budget.ts';
+import { messageFields } from './poll-target.ts';
 import { withoutSignature } from './tpp-signature.ts';
 
 /** The part of the deadline that a read may wait for its permit. */
@@ -37,14 +38,14 @@ export async function readAgain(
 }
 
 /** Of one message to the bank: the TPP has sent `Date` some time ago. */
-const messageFields: ReadonlySet<string> = new Set(['x-request-id', 'date']);
+const earlierFields: ReadonlySet<string> = new Set(['x-request-id', 'date']);
 
 function laterRead(request: RoutedRequest, budget: Pick<PollBudget, 'take'>): RoutedRequest {
   const { operation, client, requestedEnvironment, body, environment, identities, recordEvent } = request;
   const arrivedAtMs = performance.now();
   const deadlineMs = request.deadlineAtMs - request.arrivedAtMs;
   const requestId = randomUUID();
-  const headers = withoutFields(withoutSignature(request.headers), messageFields);
+  const headers = withoutFields(withoutSignature(request.headers), earlierFields);
   const due = {
     environment: environment.name,
     tenantId: currentTenantId(request),
@@ -55,7 +56,7 @@ function laterRead(request: RoutedRequest, budget: Pick<PollBudget, 'take'>): Ro
     client,
     requestId,
     requestedEnvironment,
-    headers: [...headers, ['X-Request-ID', requestId]],
+    headers: [...headers, ...messageFields(requestId)],
     body,
     arrivedAtMs,
     deadlineAtMs: arrivedAtMs + deadlineMs,

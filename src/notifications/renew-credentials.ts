@@ -1,10 +1,10 @@
 /** The stage of status reads that gives a subscription the credentials with which the TPP has just read the status. */
 
 import type { HeaderFields } from '../pis/headers.ts';
-import { headerValue } from '../pis/headers.ts';
 import type { PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { Stage } from '../request/stage.ts';
 import type { PaymentOfTenant } from '../request/statuses.ts';
+import { needEncryption, pollHeadersOf } from './poll-target.ts';
 import { areStorable, type SubscribeDependencies } from './subscribe.ts';
 import type { Subscription } from './subscription.ts';
 import { queueNames, type SubscriptionStore, subscriptionKeyOf } from './subscription-store.ts';
@@ -12,23 +12,19 @@ import { queueNames, type SubscriptionStore, subscriptionKeyOf } from './subscri
 export interface RenewCredentialsDependencies
   extends Pick<SubscribeDependencies, 'urlsOf' | 'store' | 'mayStoreCredentials'> {
   readonly keyOf: (request: RoutedRequest) => PaymentOfTenant;
-  readonly pollHeadersOf: (headers: HeaderFields) => HeaderFields;
 }
 
 /** Only reads that the bank has answered: they prove that it accepts the credentials. */
 export function renewCredentials(dependencies: RenewCredentialsDependencies): Stage<RoutedRequest> {
-  const { urlsOf, store, mayStoreCredentials, keyOf, pollHeadersOf } = dependencies;
+  const { urlsOf, store, mayStoreCredentials, keyOf } = dependencies;
   return (request, next) => {
     if (!urlsOf(request.client.name)) return next(request);
-    const headers = pollHeadersOf(request.headers);
+    const headers = pollHeadersOf(request.headers, request.environment);
+    const mayStore = mayStoreCredentials || !needEncryption(headers, request.environment);
     const { tenantId, paymentKey } = keyOf(request);
     return next(request).then((response) => {
       const isProof = response.status === 200 && proofs.has(response.servedFrom);
-      if (
-        isProof &&
-        areStorable(headers) &&
-        (mayStoreCredentials || headerValue(headers, 'authorization') === undefined)
-      )
+      if (isProof && mayStore && areStorable(headers))
         renew(store, subscriptionKeyOf(tenantId, paymentKey), headers).catch(() => {}); // the next read tries again
       return response;
     });

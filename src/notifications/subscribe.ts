@@ -27,6 +27,7 @@ import {
 } from './notification-content.ts';
 import { arePreferencesSigned, withoutPreferences, withSupport } from './notification-fields.ts';
 import { isAllowedUrl, parseNotificationUrl } from './notification-url.ts';
+import { needEncryption, pollHeadersOf } from './poll-target.ts';
 import { isOver, type Subscription } from './subscription.ts';
 import { queueNames, type SubscriptionStore, subscriptionKeyOf } from './subscription-store.ts';
 
@@ -36,9 +37,7 @@ export interface SubscribeDependencies {
   readonly store: SubscriptionStore;
   /** The key of a payment in the shared state. */
   readonly paymentKeyOf: (environmentId: string, paymentId: string) => string;
-  /** The fields of a request with which the status of its payment can be read. */
-  readonly pollHeadersOf: (headers: HeaderFields) => HeaderFields;
-  /** Whether stored credentials are protected: encrypted, or in the memory of this process. */
+  /** Whether stored fields of the TPP are protected: encrypted, or in the memory of this process. */
   readonly mayStoreCredentials: boolean;
   /** Whether the gateway can read the status of this payment for the TPP. */
   readonly canPoll: (request: RoutedRequest, paymentId: string) => boolean;
@@ -120,15 +119,14 @@ async function subscribeTo(
   response: PisResponse,
   { url, content: preferred, headers: requestHeaders }: WantedSubscription,
 ): Promise<NotificationContent | undefined> {
-  const { store, pollHeadersOf, mayStoreCredentials, canPoll, firstReadMs, keepForMs } = dependencies;
+  const { store, mayStoreCredentials, canPoll, firstReadMs, keepForMs } = dependencies;
   const { operation, client } = request;
   const paymentId = operation.paymentId ?? response.meaning?.paymentId;
-  const headers = pollHeadersOf(requestHeaders);
-  const hasCredentials = headerValues(headers, 'authorization').length > 0;
+  const headers = pollHeadersOf(requestHeaders, request.environment);
   const refuse = (why: string) => logReason(dependencies, request, why);
   if (paymentId === undefined) return undefined; // an accepted initiation names one
   if (!canPoll(request, paymentId)) return refuse(signedReason);
-  if (hasCredentials && !mayStoreCredentials) return refuse(tokenReason);
+  if (!mayStoreCredentials && needEncryption(headers, request.environment)) return refuse(tokenReason);
   if (!areStorable(headers)) return refuse(`its credentials exceed ${maxHeaderBytes} bytes`);
   const content = readableContent(dependencies, request, paymentId, preferred);
   if (!content) return refuse('the gateway cannot read its authorisations');
@@ -188,7 +186,8 @@ const unsubscribed = 'a payment status is not subscribed';
 const urlReason = 'TPP-Notification-URI is not below one of clients[].notifications.urls';
 const signedReason =
   'the TPP signs its requests, and environments.NAME.signing is not set: the gateway cannot read the status';
-const tokenReason = 'access tokens are stored only with state.encryptionKeyFile';
+const tokenReason =
+  'access tokens, and the fields that callerHeaders and pollHeaders of the environment name, are stored only with state.encryptionKeyFile';
 
 /** The TPP only gets `ASPSP-Notification-Support: false`; its operators find the reason by the X-Request-ID. */
 function logReason(

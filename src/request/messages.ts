@@ -217,6 +217,10 @@ export interface Environment {
   readonly queryParameters: 'any' | readonly string[];
   /** Query parameters that the gateway adds, as configured: a text, or where its value is. */
   readonly query: Readonly<Record<string, unknown>>;
+  /** The fields of the TPP, in lower case, that select the bank or authorise: part of cache keys, and kept for polls. */
+  readonly callerHeaders: readonly string[];
+  /** Further fields of the TPP that are kept for polls, in lower case. */
+  readonly pollHeaders: readonly string[];
   /** Version of the NextGenPSD2 XS2A framework, such as `1.3.11`. */
   readonly standardVersion: string;
 }

@@ -4,7 +4,7 @@ import { parseDeltaSeconds } from '../pis/delta-seconds.ts';
 import { type HeaderFields, headerValue, listMembers } from '../pis/headers.ts';
 import { parseHttpDate } from '../pis/http-date.ts';
 import { finalityOf } from '../pis/transaction-status.ts';
-import type { PisRequest, PisResponse } from '../request/messages.ts';
+import type { PisRequest, PisResponse, RoutedRequest } from '../request/messages.ts';
 import { type CacheFields, credentialFields, keyFields } from './cache-fields.ts';
 
 /**
@@ -76,29 +76,35 @@ function modeOf(directives: Directives, limits: CacheLimits, bypasses: boolean):
  * Whether a response may be stored for equal requests (RFC 9111 section 3). A `private` one may if the request had
  * credentials: they are part of the key.
  */
-export function isStorable(request: PisRequest, { status, headers }: PisResponse): boolean {
+export function isStorable(request: RoutedRequest, { status, headers }: PisResponse): boolean {
   if (status !== 200 || headerValue(headers, 'set-cookie') !== undefined) return false;
   const directives = directivesIn(headers);
   if (directives.has('no-store') || directives.has('no-cache')) return false;
-  const hasCredentials = credentialFields.some((name) => headerValue(request.headers, name) !== undefined);
+  const { callerHeaders } = request.environment;
+  const hasCredentials = [...credentialFields, ...callerHeaders].some(
+    (name) => headerValue(request.headers, name) !== undefined,
+  );
   if (directives.has('private') && !hasCredentials) return false;
-  return lacksFields(request, varyOutsideKeyIn(headers));
+  return lacksFields(request, varyOutsideKeyIn(headers, callerHeaders));
 }
 
 /**
  * The fields of `Vary` that are not part of the cache key, in lower case, or `*`. The response answers all requests that have none of
  * these fields: they do not differ in them (RFC 9111 section 4.1). It is not stored for a request with one of them.
  */
-export const varyOutsideKeyIn = (headers: HeaderFields): readonly string[] =>
-  listMembers(headers, 'vary').filter((name) => !keyFields.has(name));
+export const varyOutsideKeyIn = (
+  headers: HeaderFields,
+  callerHeaders: readonly string[],
+): readonly string[] =>
+  listMembers(headers, 'vary').filter((name) => !keyFields.has(name) && !callerHeaders.includes(name));
 
 /** Whether the request has none of these fields; false for `*`. */
 export const lacksFields = ({ headers }: Pick<PisRequest, 'headers'>, names: readonly string[]): boolean =>
   names.every((name) => name !== '*' && headerValue(headers, name) === undefined);
 
 /** Whether a response that another read has led to answers this request as well, by its `Vary`. Error responses are shared with all reads, whatever their `Vary`. */
-export const isSelectedFor = (request: PisRequest, { status, headers }: PisResponse): boolean =>
-  status !== 200 || lacksFields(request, varyOutsideKeyIn(headers));
+export const isSelectedFor = (request: RoutedRequest, { status, headers }: PisResponse): boolean =>
+  status !== 200 || lacksFields(request, varyOutsideKeyIn(headers, request.environment.callerHeaders));
 
 /** Whether the bank forbids serving the response stale (RFC 9111 section 4.2.4). */
 export function forbidsStale(headers: HeaderFields): boolean {

@@ -17,7 +17,7 @@ export const variantFields = [
   'psu-corporate-id-type',
 ] as const;
 
-/** All request fields that are part of a cache key. */
+/** All request fields that are part of every cache key. `callerHeaders` of the environment are further ones. */
 export const keyFields: ReadonlySet<string> = new Set([...credentialFields, ...variantFields]);
 
 /** Fields of conditional and partial requests, and of signed ones: the bank verifies a signature only once. */
@@ -47,7 +47,8 @@ export interface CacheFields {
   readonly bypasses: boolean;
 }
 
-export function cacheFieldsIn(headers: HeaderFields): CacheFields {
+/** @param callerHeaders of the environment: they are part of the cache key as well */
+export function cacheFieldsIn(headers: HeaderFields, callerHeaders: readonly string[]): CacheFields {
   let keyText = '';
   let hasCacheControl = false;
   let bypasses = false;
@@ -64,6 +65,7 @@ export function cacheFieldsIn(headers: HeaderFields): CacheFields {
         hasCacheControl = true;
         break;
       case undefined:
+        if (callerHeaders.includes(name)) keyText += `\n${name}:${value}`;
     }
   }
   return { keyText, hasCacheControl, bypasses };

@@ -151,12 +151,17 @@ export function createCacheKeys({ keyValues, pubsub }: Pick<State, 'keyValues' |
   function variantOf(known: string, request: RoutedRequest, { keyText }: CacheFields): Variant {
     const tenantId = currentTenantId(request);
     const { paymentService, paymentProduct, search } = request.operation;
-    const text = `${known}\n${tenantId}\n${paymentService}\n${paymentProduct}\n${search}${keyText}`;
+    const { callerHeaders } = request.environment;
+    const text = `${known}\n${callerHeaders}\n${tenantId}\n${paymentService}\n${paymentProduct}\n${search}${keyText}`;
     const cached = variants.get(text);
     if (cached) return cached;
     const values = (name: string) => headerValues(request.headers, name).join('\n');
     const keyedHash = createKeyedHash(known);
-    const credential = keyedHash([tenantId, ...credentialFields.map(values)]);
+    const credential = keyedHash([
+      tenantId,
+      ...credentialFields.map(values),
+      ...callerHeaders.flatMap((name) => [name, values(name)]),
+    ]);
     const variant = keyedHash([
       credential,
       paymentService,

@@ -226,7 +226,7 @@ function createStatusReader(dependencies: StatusReaderDependencies): Stage<Route
   const { cacheKeys, store, singleFlight, fetchStatus, invalidation, prefetchPermit, now } = dependencies;
 
   function readStatus(request: RoutedRequest, next: Handler<RoutedRequest>): Promise<PisResponse> {
-    const fields = cacheFieldsIn(request.headers);
+    const fields = cacheFieldsIn(request.headers, request.environment.callerHeaders);
     const { maxCachedAgeMs } = request;
     const use = maxCachedAgeMs === undefined ? cacheUseOf(request, fields) : limitedUse(maxCachedAgeMs);
     if (use.mode === 'unsatisfiable') return Promise.reject(notCached());

@@ -124,7 +124,7 @@ export function createFetchStatus(dependencies: FetchStatusDependencies): FetchS
       statusTtlMs(settings, request.operation.paymentService, status, unchangedForMs),
       freshnessLifetimeMs(headers, nowMs),
     );
-    const absentFields = varyOutsideKeyIn(headers);
+    const absentFields = varyOutsideKeyIn(headers, request.environment.callerHeaders);
     const cached = {
       headers: withoutFields(headers, perResponseFields),
       body: response.body,

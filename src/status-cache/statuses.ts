@@ -19,7 +19,7 @@ export function createStatuses(
   return {
     enabled,
     cacheUseOf(headers) {
-      const fields = cacheFieldsIn(headers);
+      const fields = cacheFieldsIn(headers, []);
       const { mode } = cacheUseOf({ headers }, fields);
       const mayWait = mode === 'default' || mode === 'limited';
       return { isBypassed: fields.bypasses, mayWait, mayStream: mayWait || mode === 'refresh' };

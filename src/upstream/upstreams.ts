@@ -238,4 +238,7 @@ const getProbePath = (environment: EnvironmentSettings, transport: Transport, de
 
 const probeTarget = ({ basePath, probePath }: EnvironmentSettings): string => basePath + probePath;
 
-const probeHeaders = (): HeaderFields => [['X-Request-ID', randomUUID()]];
+const probeHeaders = (): HeaderFields => [
+  ['X-Request-ID', randomUUID()],
+  ['Date', new Date().toUTCString()],
+];

@@ -13,6 +13,8 @@ export function environmentOf(changes: Partial<Environment> = {}): Environment {
     prefixes: prefixesOf(() => `${basePath}/berlingroup/v1`),
     queryParameters: 'any',
     query: {},
+    callerHeaders: [],
+    pollHeaders: [],
     standardVersion: '1.3.11',
     ...changes,
   };

@@ -4,7 +4,7 @@ import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
 import { type OperationName, operations } from '../../pis/operations.ts';
 import { closestName } from '../did-you-mean.ts';
-import { fixedHeaders, fixedQuery } from '../fixed-values.ts';
+import { callerFieldNames, fixedHeaders, fixedQuery } from '../fixed-values.ts';
 import { isMapping } from '../object-path.ts';
 import {
   environmentName,
@@ -139,6 +139,12 @@ export const environment = z.strictObject(
     ),
     headers: fixedHeaders().describe(
       "Header fields that the gateway sends with every request to this environment, its own polls, probes and pre-flights included, in place of the TPP's fields of these names, such as `{ web-api-key: { file: PATH } }`. Values as in query. Fields of the connection and of the gateway cannot be set, such as Host, Content-Type, Forwarded, X-Request-ID, Digest and Signature.",
+    ),
+    callerHeaders: callerFieldNames().describe(
+      'Header fields of the TPP that select the bank or authorise the request, such as `[X-BIC]`. A cached status is for requests with the same values. The gateway keeps the values for the polls of waiting reads and webhooks; for webhooks they are stored encrypted, so state.encryptionKeyFile is needed.',
+    ),
+    pollHeaders: callerFieldNames().describe(
+      'Further header fields of the TPP without which the bank refuses reads, such as `[TPP-Request-ID]`. They are kept as those in callerHeaders, but cached statuses do not depend on them. A poll always has a `Date` of its own.',
     ),
     movedFrom: z
       .array(webAddress())

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type SubscribeDependencies, subscribe } from '../../../src/notifications/subscribe.ts';
 import { createSubscriptionStore, subscriptionKeyOf } from '../../../src/notifications/subscription-store.ts';
-import { type HeaderFields, headerValue, headerValues, lowerCase } from '../../../src/pis/headers.ts';
+import { type HeaderField, type HeaderFields, headerValue, headerValues } from '../../../src/pis/headers.ts';
 import { GatewayError } from '../../../src/request/errors.ts';
 import type { PisResponse, RoutedRequest } from '../../../src/request/messages.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
+import { environmentOf } from '../../kit/environment.ts';
 import { withMeaning } from '../../kit/meaning.ts';
 import { authorisation, cancellation, initiation, preferred, requestOf, uri } from './write-fixture.ts';
 
@@ -30,7 +31,6 @@ function createStage(overrides: Partial<SubscribeDependencies> = {}) {
     urlsOf: (client) => (client === 'client' ? ['https://tpp.example/payments'] : undefined),
     store,
     paymentKeyOf: (environmentId, paymentId) => `${environmentId} ${paymentId}`,
-    pollHeadersOf: (headers) => headers.filter(([name]) => lowerCase(name) === 'authorization'),
     mayStoreCredentials: true,
     canPoll: () => true,
     canReadAuthorisations: () => true,
@@ -79,7 +79,7 @@ describe('the stage that subscribes', () => {
         ],
         ['tenant', 'sandbox', 'client', 'payment', 'https://tpp.example/payments/1', 'LAST'],
       );
-      assert.deepEqual(stored?.headers, [['Authorization', 'Bearer token']]);
+      assert.equal(headerValue(stored?.headers ?? [], 'authorization'), 'Bearer token');
       assert.equal(stored?.status?.code, line === initiation ? 'RCVD' : undefined);
       assert.deepEqual(await schedules.count('poll:sandbox:tenant'), { all: 1, due: 0 });
     });
@@ -145,17 +145,37 @@ describe('the stage that subscribes', () => {
   for (const [why, reason, overrides] of [
     ['a token cannot be stored safely', /state\.encryptionKeyFile/, { mayStoreCredentials: false }],
     ['the gateway cannot read the status', /signing is not set/, { canPoll: () => false }],
-    [
-      'the fields of the reads are longer than those that are stored',
-      /exceed 8192 bytes/,
-      { pollHeadersOf: (): HeaderFields => [['Authorization', 'a'.repeat(8_192)]] },
-    ],
   ] as const)
     test(`answers false if ${why}, and logs it`, async () => {
       const { send } = createStage(overrides);
       const { support, stored, reasons } = await send(requestOf(initiation, uri));
       assert.deepEqual([support, stored], ['false', undefined]);
       assert.match(String(reasons), reason);
+    });
+
+  test('answers false if the fields of the reads are longer than those that are stored, and logs it', async () => {
+    const token: HeaderField = ['Authorization', 'a'.repeat(8_192)];
+    const { support, stored, reasons } = await createStage().send(requestOf(initiation, uri, token));
+    assert.deepEqual([support, stored], ['false', undefined]);
+    assert.match(String(reasons), /exceed 8192 bytes/);
+  });
+
+  for (const setting of ['callerHeaders', 'pollHeaders'] as const)
+    test(`keeps the fields that ${setting} names, if they can be stored encrypted`, async () => {
+      const environment = environmentOf({ [setting]: ['x-bic'] });
+      const request = () => ({
+        ...requestOf(initiation, uri, ['X-Bic', 'GENODEF1S08'], ['X-Other', '1']),
+        environment,
+      });
+      const { stored } = await createStage().send(request());
+      assert.deepEqual(
+        stored?.headers.filter(([name]) => name.startsWith('X-')),
+        [['X-Bic', 'GENODEF1S08']],
+      );
+
+      const withoutKey = await createStage({ mayStoreCredentials: false }).send(request());
+      assert.deepEqual([withoutKey.support, withoutKey.stored], ['false', undefined]);
+      assert.match(String(withoutKey.reasons), /callerHeaders and pollHeaders .* state\.encryptionKeyFile/);
     });
 
   test('answers false if the subscription cannot be stored, and the payment continues', async () => {

@@ -119,7 +119,7 @@ function requestOf(method: Method, tail: string, options: RequestOptions): Route
     body: Buffer.alloc(0),
     arrivedAtMs,
     deadlineAtMs: arrivedAtMs + (options.withinMs ?? 10_000),
-    environment: environmentOf({ origin: 'http://127.0.0.1:9' }),
+    environment: environmentOf({ origin: 'http://127.0.0.1:9', callerHeaders: ['x-bic'] }),
   };
 }
 

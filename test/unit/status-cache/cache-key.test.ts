@@ -22,6 +22,7 @@ const differences = {
   Accept: ['application/json', 'application/xml'],
   'Accept-Encoding': ['gzip', 'identity'],
   'Accept-Language': ['de', 'en'],
+  'X-BIC': ['GENODEF1S08', 'GENODEF1S02'], // named by callerHeaders
 } as const;
 const names = Object.keys(differences) as (keyof typeof differences)[];
 
@@ -84,6 +85,7 @@ describe('the cache key of a status read', () => {
     'Consent-ID',
     'Accept',
     'Accept-Language',
+    'X-BIC',
   ] as const) {
     test(`uses different keys for one, two and no ${field} fields`, async () => {
       let fetches = 0;
@@ -100,6 +102,15 @@ describe('the cache key of a status read', () => {
       assert.ok(fetches >= 5);
     });
   }
+
+  test('shares a response that varies with a field of callerHeaders among reads with the same value', async () => {
+    let fetches = 0;
+    const bank = async () => bankStatusResponse('ACTC', [['Vary', 'X-BIC, X-Portal']], { n: fetches++ });
+    const { send } = createCacheInstance(createMemoryState(), bank);
+    for (const value of ['GENODEF1S08', 'GENODEF1S02', 'GENODEF1S08'])
+      await send(statusRead({ headers: [['x-bic', value]] }));
+    assert.equal(fetches, 2);
+  });
 
   test('does not store the X-Request-ID of the first response', async () => {
     const bank = async () => bankStatusResponse('ACTC', [['X-Request-ID', 'of the first response']]);
