@@ -31,6 +31,8 @@ export interface StatusListener {
   readonly target: PollTarget;
   /** The last status that the listener has read. */
   known: ShownStatus;
+  /** Whether the last poll of the payment by this instance has failed; written by the poller. */
+  hasFailedPoll?: boolean;
   /** Called when the payment probably has another status: the listener reads it with its own credentials. */
   onChange(): void;
   /** Called when the bank does not accept the credentials of `target` any more. */
@@ -266,6 +268,7 @@ export function createPoller({
     watch.failures = result.kind === 'status' ? 0 : watch.failures + 1;
     watch.retryAfterMs = (result.kind === 'failed' && result.retryAfterMs) || 0;
     watch.isRefused = isRefused(result);
+    for (const listener of watch.listeners.toArray()) listener.hasFailedPoll = result.kind !== 'status';
     if (watch.isRefused) refuse(watch, polled.target, result.kind === 'refused');
     if (result.kind !== 'status') return false;
     if (watch.refused.has(polled)) watch.refused = new WeakSet();

@@ -128,6 +128,10 @@ function start(
       isCurrent = false;
     },
     notify: () => listener?.onChange(),
+    failPoll() {
+      assert.ok(listener);
+      listener.hasFailedPoll = true;
+    },
     isListening: () => listener !== undefined,
   };
 }
@@ -194,6 +198,29 @@ describe('a read that waits', () => {
     notify();
     assert.equal((await response).status, 401);
     assert.equal(outcomeOf(events), 'refused');
+  });
+
+  test('ends with a read that has all fields of the TPP if the last poll has failed', async (t) => {
+    for (const [isPermitted, code] of [
+      [true, 'ACSC'],
+      [false, 'ACTC'],
+    ] as const) {
+      t.mock.timers.reset();
+      const bic: HeaderFields[number] = ['X-BIC', 'GENODEF1S08'];
+      const started = start(t, [bic]);
+      if (!isPermitted) started.refusePermits();
+      await started.settle();
+      started.failPoll();
+      started.bank.code = 'ACSC';
+      t.mock.timers.tick(50_000);
+      await started.settle();
+      t.mock.timers.tick(10_000); // half of the deadline, for the permit
+      const { status, body } = await started.response;
+      assert.deepEqual([status, String(body)], [200, code]);
+      assert.deepEqual(started.permits, ['changed']);
+      assert.equal(started.reads.length, isPermitted ? 2 : 1);
+      if (isPermitted) assert.deepEqual(headerValues(started.reads[1]?.headers ?? [], 'x-bic'), [bic[1]]);
+    }
   });
 
   test('continues after a response that shows no status', async (t) => {
