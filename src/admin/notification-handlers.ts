@@ -89,12 +89,14 @@ const missingText = {
   end: 'No subscription has this id.',
 } as const;
 
-function viewSubscription({ since, until, status, message, failedReads, ...view }: ListedSubscription) {
+function viewSubscription({ since, until, status, message, ...view }: ListedSubscription) {
   return {
     ...view,
     since: isoTime(since),
     until: isoTime(until),
     transactionStatus: status?.code ?? null,
+    failedReads: view.failedReads ?? 0,
+    readError: view.readError ?? null,
     message: message ? viewMessage(message) : null,
   };
 }

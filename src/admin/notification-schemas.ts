@@ -10,7 +10,7 @@ export const notification = z.object({
   state: z
     .enum(subscriptionStates)
     .describe(
-      'undelivered: it has a message that the endpoint has not accepted yet. dead: that message was given up. suspended: the bank refuses the token, and the status is not read until the TPP reads it.',
+      'undelivered: it has a message that the endpoint has not accepted yet. dead: that message was given up. failing: the last three or more reads of the status have failed, and it is read again less and less often.',
     ),
   tenant: z.string(),
   environment: z.string(),
@@ -24,6 +24,8 @@ export const notification = z.object({
   until: dateTime.describe('When the subscription ends, whatever the status.'),
   sequence: z.int().describe('The number of its last message.'),
   transactionStatus: z.string().nullable().describe('The last status that was read.'),
+  failedReads: z.int().describe('The failed reads of the status since the last successful one.'),
+  readError: z.string().nullable().describe('Why the last read has failed.'),
   message: z
     .object({
       webhookId: z.string(),
@@ -46,8 +48,9 @@ export const notificationSummary = z.object({
   tenants: listOf(
     z.object({
       tenant: z.string(),
-      active: z.int().describe('Subscriptions whose status is read, and those that are suspended.'),
+      active: z.int().describe('Subscriptions whose status is read.'),
       overdue: z.int().describe('Of these, those whose read is due.'),
+      failing: z.int().describe('Of the active ones, those whose last three or more reads have failed.'),
       undelivered: z.int().describe('Messages that the endpoint has not accepted yet.'),
       dead: z.int().describe('Messages that were given up.'),
     }),

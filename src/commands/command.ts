@@ -99,7 +99,7 @@ const optionRows = {
   },
   state: {
     flags: '--state <state>',
-    description: 'only subscriptions in this state: active, suspended, undelivered or dead',
+    description: 'only subscriptions in this state: active, failing, undelivered or dead',
   },
   limit: { flags: '--limit <number>', description: 'how many requests at most (default: 50)' },
   why: { flags: '--why <text>', description: 'only requests whose reason contains this text' },

@@ -46,6 +46,8 @@ const subscriptionBody = z.object({
   since: z.string(),
   until: z.string(),
   transactionStatus: z.string().nullable(),
+  failedReads: z.number(),
+  readError: z.string().nullable(),
   message: z
     .object({
       webhookId: z.string(),
@@ -94,8 +96,8 @@ function linesOf(subscription: ListedSubscription): readonly string[] {
     `  payment ${paymentId} of ${tenant} in ${environment}, ${transactionStatus ?? 'status not yet read'}`,
     `  ${content} for ${client} to ${url}, since ${subscription.since}, until ${subscription.until}`,
     ...(subscription.message ? [`  ${messageText(subscription.message)}`] : []),
-    ...(state === 'suspended'
-      ? ['  The bank refuses the access token. The TPP must read the status once with a valid one.']
+    ...(state === 'failing'
+      ? [`  The last ${subscription.failedReads} reads of the status have failed: ${subscription.readError}.`]
       : []),
   ];
 }

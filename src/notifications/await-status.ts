@@ -130,8 +130,7 @@ async function untilChange(
     // No read after the end, unless a TPP may have received another status, or the bank has refused or failed the last poll: this
     // read has all fields of the TPP.
     const needsOwnRead = reason === 'unchanged' && listener.hasFailedPoll === true;
-    const isRead =
-      !isOver || needsOwnRead || !(await statuses.isCurrent(paymentKey, listener.known.hash));
+    const isRead = !isOver || needsOwnRead || !(await statuses.isCurrent(paymentKey, listener.known.hash));
     const readAtMs = performance.now();
     const response = isRead ? await readAgain(dependencies.budget, request, next) : undefined;
     readingMs += performance.now() - readAtMs;

@@ -19,10 +19,12 @@ export interface NamedIdentity {
 /** How many subscriptions a tenant has. */
 export interface SubscriptionCounts {
   readonly tenant: string;
-  /** Those whose status is read, and those that are suspended. */
+  /** Those whose status is read. */
   readonly active: number;
   /** Of these, those whose read is due. */
   readonly overdue: number;
+  /** Of these, those whose reads fail. */
+  readonly failing: number;
   readonly undelivered: number;
   readonly dead: number;
 }
@@ -39,15 +41,17 @@ export function createCountSubscriptions({
     const polls = environments().map(({ id: environment }) =>
       schedules.count(queueNames.poll({ tenant, environment })),
     );
-    const [undelivered, dead, ...polled] = await Promise.all([
+    const [undelivered, dead, failing, ...polled] = await Promise.all([
       schedules.count(queueNames.delivery(tenant)),
       schedules.count(queueNames.dead(tenant)),
+      schedules.count(queueNames.failing(tenant)),
       ...polls,
     ]);
     return {
       tenant: name,
       active: sum(polled.map(({ all }) => all)),
       overdue: sum(polled.map(({ due }) => due)),
+      failing: failing.all,
       undelivered: undelivered.all,
       dead: dead.all,
     };
@@ -67,6 +71,7 @@ export function createSubscriptionGauges(count: CountSubscriptions, metrics: Met
   metrics.addGaugeSource('penstock_subscriptions', () => [
     ...gauge('active'),
     ...gauge('overdue'),
+    ...gauge('failing'),
     ...gauge('undelivered'),
     ...gauge('dead'),
   ]);
@@ -80,6 +85,7 @@ const merge = ([tenant, counts]: readonly [string, readonly SubscriptionCounts[]
   tenant,
   active: sum(counts.map(({ active }) => active)),
   overdue: sum(counts.map(({ overdue }) => overdue)),
+  failing: sum(counts.map(({ failing }) => failing)),
   undelivered: sum(counts.map(({ undelivered }) => undelivered)),
   dead: sum(counts.map(({ dead }) => dead)),
 });

@@ -17,7 +17,7 @@ import { createSubscriptionPolls } from './poll-subscriptions.ts';
 import { createQueueWorker } from './queue-worker.ts';
 import { createSubscriptionReader, type ReadableSubscription } from './read-subscription.ts';
 import type { ResourceReads, StatusReads } from './status-reads.ts';
-import { isOver, type Subscription } from './subscription.ts';
+import { isFailing, isOver, type Subscription } from './subscription.ts';
 import { createSubscriptionLimit, type SubscriptionLimit } from './subscription-limit.ts';
 import { subscriptionIntervalMs } from './subscription-schedule.ts';
 import {
@@ -183,6 +183,18 @@ export function createWebhooks({
     intervalMs,
     maxIntervalMs: () => webhooks.current?.schedule.maxInterval ?? 0,
     onMessage: (tenantId) => void deliveries.run(queueNames.delivery(tenantId)),
+    onFailing(subscription) {
+      const { client, paymentProduct, failedReads, readError } = subscription;
+      const environment = environmentNameOf(subscription);
+      const fields = { client, environment, paymentProduct };
+      if (isFailing(subscription))
+        log('warn', 'the status of a subscribed payment cannot be read: its webhooks are not sent', {
+          ...fields,
+          failedReads,
+          why: readError,
+        });
+      else log('info', 'the status of a subscribed payment can be read again', fields);
+    },
     onBug,
   });
 
@@ -207,7 +219,7 @@ export function createWebhooks({
     if (what === 'pushed' || !hasWebhooks(tenantId)) return; // `onBankNotification` was called before
     const key = subscriptionKeyOf(tenantId, paymentKey);
     const subscription = await store.read(key);
-    if (!subscription || subscription.suspended || isOver(subscription)) return;
+    if (!subscription || isOver(subscription)) return;
     const queue = queueNames.poll(subscription);
     await schedules.reschedule(key, { queue, inMs: 0 });
     await polls.run(queue);
@@ -221,7 +233,7 @@ export function createWebhooks({
     let queue: string | undefined;
     await store.change(subscriptionKeyOf(tenantId, paymentKey), (current) => {
       queue = undefined;
-      if (!current || current.suspended || isOver(current)) return undefined;
+      if (!current || isOver(current)) return undefined;
       queue = queueNames.poll(current);
       const subscription = { ...current, pushes: (current.pushes ?? 0) + 1 };
       return { subscription, due: [{ queue, inMs: 0 }] };

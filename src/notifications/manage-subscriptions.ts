@@ -3,7 +3,7 @@
 import { secretMask } from '../config/redact.ts';
 import type { Schedules } from '../state/schedules.ts';
 import type { CountSubscriptions, NamedIdentity } from './count-subscriptions.ts';
-import { parseSubscription, type Subscription, withResend } from './subscription.ts';
+import { isFailing, parseSubscription, type Subscription, withResend } from './subscription.ts';
 import {
   queueNames,
   removedFromQueues,
@@ -12,16 +12,16 @@ import {
 } from './subscription-store.ts';
 
 /**
- * `dead`: its message was given up. `undelivered`: it has a message. `suspended`: the bank refuses the credentials. `active`: all
- * others.
+ * `dead`: its message was given up. `undelivered`: it has a message. `failing`: several reads of the status in a
+ * row have failed. `active`: all others.
  */
-export const subscriptionStates = ['active', 'suspended', 'undelivered', 'dead'] as const;
+export const subscriptionStates = ['active', 'failing', 'undelivered', 'dead'] as const;
 
 export type SubscriptionState = (typeof subscriptionStates)[number];
 
 /** Names in place of identities. Without credentials. */
 export interface ListedSubscription
-  extends Omit<Subscription, 'v' | 'id' | 'headers' | 'suspended' | 'authorisations' | 'authorisedAt'> {
+  extends Omit<Subscription, 'v' | 'id' | 'headers' | 'authorisations' | 'authorisedAt'> {
   readonly id: string;
   readonly state: SubscriptionState;
 }
@@ -82,7 +82,7 @@ export function createManageSubscriptions({
     named.find((one) => one.id === id)?.name ?? id;
 
   function view(key: string, subscription: Subscription): ListedSubscription {
-    const { v, id, headers, suspended, authorisations, authorisedAt, ...shown } = subscription;
+    const { v, id, headers, authorisations, authorisedAt, ...shown } = subscription;
     return {
       ...shown,
       id: idOf(key),
@@ -100,7 +100,8 @@ export function createManageSubscriptions({
     const queues = wanted.flatMap(({ id: tenant }) => [
       ...(state === undefined || state === 'dead' ? [queueNames.dead(tenant)] : []),
       ...(state === undefined || state === 'undelivered' ? [queueNames.delivery(tenant)] : []),
-      ...(state === 'dead' || state === 'undelivered'
+      ...(state === 'failing' ? [queueNames.failing(tenant)] : []),
+      ...(state === 'dead' || state === 'undelivered' || state === 'failing'
         ? []
         : environments().map(({ id: environment }) => queueNames.poll({ tenant, environment }))),
     ]);
@@ -199,7 +200,8 @@ const keyOf = (id: string) => id.replace(/^sub-/, '');
 
 const isDead = (subscription: Subscription) => stateOf(subscription) === 'dead';
 
-function stateOf({ message, suspended }: Subscription): SubscriptionState {
+function stateOf(subscription: Subscription): SubscriptionState {
+  const { message } = subscription;
   if (message) return message.deadSince === undefined ? 'undelivered' : 'dead';
-  return suspended ? 'suspended' : 'active';
+  return isFailing(subscription) ? 'failing' : 'active';
 }

@@ -7,6 +7,7 @@ import { paymentContentOf } from './notification-content.ts';
 import { createQueueWorker, type LeasedRecord, type QueueWorker } from './queue-worker.ts';
 import type { StatusReadResult, SubscriptionReader } from './read-subscription.ts';
 import {
+  isFailing,
   isOver,
   parseSubscription,
   runningAuthorisations,
@@ -36,6 +37,8 @@ export interface PollDependencies {
   readonly maxIntervalMs: () => number;
   /** Called when a message of a tenant is stored; it is due at once. */
   readonly onMessage: (tenantId: string) => void;
+  /** Called when a subscription becomes one that fails, and when it recovers (`isFailing`). */
+  readonly onFailing: (subscription: Subscription) => void;
   readonly onBug: (thrown: unknown) => void;
 }
 
@@ -48,8 +51,8 @@ interface Turn {
 }
 
 /** How long a settled status must not have changed to be the last one: see `withReads`. Milliseconds. */
-function lastAfterMs(status: StatusReadResult | undefined): number {
-  if (status?.kind === 'refused') return 0; // it cannot be read any more
+function lastAfterMs(status: StatusReadResult | undefined, { failedReads = 0 }: Subscription): number {
+  if (status?.kind === 'refused' && isFailing({ failedReads: failedReads + 1 })) return 0; // it probably cannot be read any more
   const isConfirmed = status?.kind === 'status' || status?.kind === 'known';
   return isConfirmed ? settledForMs : Number.POSITIVE_INFINITY;
 }
@@ -77,6 +80,7 @@ export function createSubscriptionPolls({
   intervalMs,
   maxIntervalMs,
   onMessage,
+  onFailing,
   onBug,
 }: PollDependencies): QueueWorker {
   async function poll(leased: LeasedRecord): Promise<void> {
@@ -87,16 +91,14 @@ export function createSubscriptionPolls({
     const leftMs = subscription.until - Date.now();
     if (leftMs <= 0 || isOver(subscription)) return end(leased);
     if (!isAllowed(subscription)) return moveTo(leased, otherInstanceMs);
-    if (subscription.suspended) return moveTo(leased, leftMs);
     const turn = await Promise.race([readAll(subscription, leased.signal), interruptionOf(leased.signal)]);
     if (leased.isLost()) return;
     if (!turn) return moveTo(leased, 0);
     const { status, authorisations } = turn;
-    const known = { messageId: '', nowMs: Date.now(), lastAfterMs: lastAfterMs(status) };
+    const known = { messageId: '', nowMs: Date.now(), lastAfterMs: lastAfterMs(status, subscription) };
     const isUnchanged = authorisations.length === 0 && withReads(subscription, {}, known) === subscription;
     if (isUnchanged && status?.kind === 'dropped') return leave(leased, subscription, droppedDelayMs);
-    if (isUnchanged && status?.kind === 'known' && !subscription.failedReads)
-      return leave(leased, subscription, status.dueInMs);
+    if (isUnchanged && status?.kind === 'known') return leave(leased, subscription, status.dueInMs);
     return record(leased, subscription, turn);
   }
 
@@ -160,11 +162,13 @@ export function createSubscriptionPolls({
   async function record(leased: LeasedRecord, before: Subscription, turn: Turn): Promise<void> {
     const messageId = randomUUID();
     let stored: Subscription | undefined;
+    let wasFailing = false;
     await store.change(
       leased.key,
       (current) => {
         const change = current && changeAfter(leased, { current, before }, turn, messageId);
         stored = change?.subscription;
+        wasFailing = current !== undefined && isFailing(current);
         return (
           change ?? {
             subscription: undefined,
@@ -175,6 +179,7 @@ export function createSubscriptionPolls({
       leased.record,
     );
     if (stored?.message?.id === messageId) onMessage(stored.tenant);
+    if (stored && isFailing(stored) !== wasFailing) onFailing(stored);
   }
 
   function changeAfter(
@@ -186,17 +191,18 @@ export function createSubscriptionPolls({
     const { queue, lease } = leased;
     const nowMs = Date.now();
     const leftMs = Math.max(0, current.until - nowMs);
-    const { failedReads = 0, ...rest } = current;
+    const { failedReads = 0, readError, ...rest } = current;
+    const isFailed = status?.kind === 'refused' || status?.kind === 'failed';
+    const isUnread = status?.kind === 'dropped' || status?.kind === 'known';
     const read = withReads(
       rest,
       { status: status?.kind === 'status' ? status : undefined, authorisations },
-      { messageId, nowMs, lastAfterMs: lastAfterMs(status) },
+      { messageId, nowMs, lastAfterMs: lastAfterMs(status, current) },
     );
     const subscription = {
       ...read,
-      ...(status?.kind === 'refused' && { suspended: true as const }),
-      ...(status?.kind === 'failed' && { failedReads: failedReads + 1 }),
-      ...(status?.kind === 'dropped' && failedReads > 0 && { failedReads }),
+      ...(isFailed && { failedReads: failedReads + 1, readError: status.why }),
+      ...(isUnread && failedReads > 0 && { failedReads, readError }),
     };
     if (isOver(subscription) && !subscription.message)
       return {
@@ -206,12 +212,17 @@ export function createSubscriptionPolls({
     const hasMessage = subscription.message?.id === messageId;
     const delivery: DueChange = { queue: queueNames.delivery(current.tenant), inMs: 0 };
     const dueMs = nextReadMs(subscription, status, nowMs, leftMs);
-    const isNotified =
-      current.pushes !== before.pushes && status?.kind !== 'refused' && status?.kind !== 'failed';
+    const isNotified = current.pushes !== before.pushes && !isFailed;
+    const isFailingNow = isFailing(subscription);
+    const failing: DueChange = {
+      queue: queueNames.failing(current.tenant),
+      inMs: isFailingNow ? leftMs : undefined,
+    };
     return {
       subscription,
       due: [
         { queue, inMs: isNotified && dueMs !== undefined ? 0 : dueMs, lease: lease() },
+        ...(isFailingNow === isFailing(current) ? [] : [failing]),
         ...(hasMessage ? [delivery, { queue: queueNames.dead(current.tenant), inMs: undefined }] : []),
       ],
     };
@@ -225,7 +236,6 @@ export function createSubscriptionPolls({
     leftMs: number,
   ): number | undefined {
     if (isOver(subscription)) return undefined;
-    if (status?.kind === 'refused') return leftMs;
     const intervalOrEndMs = Math.min(intervalMs(subscription, nowMs) ?? leftMs, leftMs);
     if (status?.kind === 'dropped') return Math.min(droppedDelayMs, intervalOrEndMs);
     if (status?.kind === 'known') return Math.min(status.dueInMs, intervalOrEndMs);

@@ -25,8 +25,8 @@ export type StatusReadResult =
   /** It is known that the status has not changed, or another poller is reading it. Milliseconds. */
   | { readonly kind: 'known'; readonly dueInMs: number }
   /** The bank or the gateway does not accept the credentials for this payment. */
-  | { readonly kind: 'refused' }
-  | { readonly kind: 'failed'; readonly retryAfterMs?: number | undefined }
+  | { readonly kind: 'refused'; readonly why?: string | undefined }
+  | { readonly kind: 'failed'; readonly why?: string | undefined; readonly retryAfterMs?: number | undefined }
   /** Nothing was asked: this instance is busy, it stops, or the shared state is unavailable. */
   | { readonly kind: 'dropped' };
 
@@ -111,7 +111,7 @@ export function createSubscriptionReader({
 
   async function readStatus(subscription: Subscription, signal: AbortSignal): Promise<StatusReadResult> {
     const readable = readableOf(subscription);
-    if (!readable) return { kind: 'refused' };
+    if (!readable) return { kind: 'refused', why: 'the settings do not allow the read' };
     const { environment, payment } = readable;
     const before = await recordedOf(payment.paymentKey);
     if (!before) return { kind: 'dropped' };
@@ -188,10 +188,9 @@ function statusReadOf(result: PollResult): StatusReadResult {
   switch (result.kind) {
     case 'status':
       return { kind: 'status', ...result.shown };
-    case 'refused':
-      return { kind: 'refused' };
     case 'rejected':
-      return { kind: 'failed' };
+      return { kind: 'failed', why: result.why };
+    case 'refused':
     case 'failed':
       return result;
   }

@@ -36,10 +36,10 @@ const proofs: ReadonlySet<PisResponse['servedFrom']> = new Set(['bank', 'shared'
 
 const renew = (store: SubscriptionStore, key: string, headers: HeaderFields): Promise<void> =>
   store.change(key, (current) => {
-    if (!current || (!current.suspended && areEqual(current.headers, headers))) return undefined;
-    const { suspended, ...subscription } = current;
+    const isDue = current?.failedReads !== undefined;
+    if (!current || (!isDue && areEqual(current.headers, headers))) return undefined;
     const poll = { queue: queueNames.poll(current), inMs: 0 };
-    return { subscription: { ...subscription, headers }, due: suspended ? [poll] : [] };
+    return { subscription: { ...current, headers }, due: isDue ? [poll] : [] };
   });
 
 const areEqual = (one: Subscription['headers'], other: HeaderFields) =>

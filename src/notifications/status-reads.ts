@@ -23,12 +23,13 @@ export interface PollPipeline {
 /** Why nothing was read. */
 export type FailedRead =
   /** The bank or the gateway does not let this caller read the payment; a poll with the same credentials would not either. */
-  | { readonly kind: 'refused' }
+  | { readonly kind: 'refused'; readonly why?: string }
   /** The bank rejects the poll, which has fewer fields than the read of the TPP: that read may succeed. */
-  | { readonly kind: 'rejected' }
+  | { readonly kind: 'rejected'; readonly why?: string }
   /** A later poll may succeed. */
   | {
       readonly kind: 'failed';
+      readonly why?: string;
       /** How long the bank, or the circuit, asks to wait. Milliseconds. */
       readonly retryAfterMs?: number | undefined;
     };
@@ -66,7 +67,7 @@ export function createStatusReads(
     resultOf: (pipeline: PollPipeline, request: PisRequest, response: PisResponse) => Promise<Result>,
   ): Promise<Result | FailedRead> {
     const { current } = reads;
-    if (!current) return { kind: 'failed' };
+    if (!current) return { kind: 'failed', why: 'no configuration' };
     const request = pollRequest(target, (event) => onEvent(event, target.environment), maxCachedAgeMs);
     try {
       const response = await current.handle(request);
@@ -74,8 +75,8 @@ export function createStatusReads(
     } catch (thrown) {
       const { code, headers } = asGatewayError(thrown);
       return refusals.has(code)
-        ? { kind: 'refused' }
-        : { kind: 'failed', retryAfterMs: retryAfterMs(headers, Date.now()) };
+        ? { kind: 'refused', why: code }
+        : { kind: 'failed', why: code, retryAfterMs: retryAfterMs(headers, Date.now()) };
     } finally {
       request.permit?.release();
     }
@@ -90,10 +91,11 @@ export function createStatusReads(
 }
 
 function failureIn({ status, servedFrom, headers }: PisResponse): FailedRead | undefined {
-  if (status === 401 || status === 403 || status === 404) return { kind: 'refused' };
-  if (status >= 400 && status < 500 && status !== 429) return { kind: 'rejected' };
+  const why = `the bank answered ${status}`;
+  if (status === 401 || status === 403 || status === 404) return { kind: 'refused', why };
+  if (status >= 400 && status < 500 && status !== 429) return { kind: 'rejected', why };
   if (status === 200 && servedFrom !== 'stale-cache') return undefined;
-  return { kind: 'failed', retryAfterMs: retryAfterMs(headers, Date.now()) };
+  return { kind: 'failed', why, retryAfterMs: retryAfterMs(headers, Date.now()) };
 }
 
 async function statusIn(
@@ -101,15 +103,17 @@ async function statusIn(
   { environment, ...request }: PisRequest,
   response: PisResponse,
 ): Promise<PollResult> {
-  if (!environment) return { kind: 'failed' };
+  if (!environment) return { kind: 'failed', why: 'no environment' };
   const shown = await shownBy({ ...request, environment }, response);
-  return shown.code === undefined ? { kind: 'failed' } : { kind: 'status', shown, response };
+  return shown.code === undefined ? { kind: 'failed', why: noStatus } : { kind: 'status', shown, response };
 }
 
 async function jsonIn(_: PollPipeline, __: PisRequest, response: PisResponse): Promise<JsonResult> {
   const content = await contentOf(response);
-  return content.kind === 'json' ? { kind: 'json', json: content.json } : { kind: 'failed' };
+  return content.kind === 'json' ? { kind: 'json', json: content.json } : { kind: 'failed', why: noStatus };
 }
+
+const noStatus = 'the answer of the bank shows no status';
 
 /** The gateway refuses the read because of the caller or its payment. */
 const refusals: ReadonlySet<ErrorCode> = new Set([

@@ -157,7 +157,7 @@ async function subscribeTo(
   await store.replace(key, (current) => {
     const subscription: Subscription = withAuthorisation(
       current
-        ? { ...current, ...created, suspended: undefined }
+        ? { ...current, ...created, failedReads: undefined, readError: undefined }
         : { ...created, id: randomUUID(), sequence, ...shown },
       started,
       nowMs,
@@ -165,7 +165,8 @@ async function subscribeTo(
     const pollQueue = queueNames.poll(subscription);
     const inMs = isOver(subscription) ? 0 : (firstReadMs(subscription) ?? keepForMs); // one that is over ends with its turn
     const moved = current && current.url !== url ? movedDelivery(current) : [];
-    return { subscription, due: [...moved, { queue: pollQueue, inMs }] };
+    const notFailing = { queue: queueNames.failing(tenant), inMs: undefined };
+    return { subscription, due: [...moved, notFailing, { queue: pollQueue, inMs }] };
   });
   return content;
 }
@@ -240,7 +241,7 @@ async function addAuthorisation(
   const add = (current: Subscription | undefined) => {
     if (!current || isOver(current)) return undefined;
     const subscription = withAuthorisation(current, started, Date.now());
-    const inMs = current.suspended ? undefined : firstReadMs(subscription);
+    const inMs = firstReadMs(subscription);
     return {
       subscription,
       due: inMs === undefined ? [] : [{ queue: queueNames.poll(current), inMs }],

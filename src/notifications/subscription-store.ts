@@ -22,6 +22,8 @@ export const queueNames = {
     `poll:${environment}:${tenant}`,
   /** With a message that was given up. */
   dead: (tenantId: string): string => `dead:${tenantId}`,
+  /** Whose reads fail (`isFailing`). Nothing is done when it is due: the queue counts and lists them. */
+  failing: (tenantId: string): string => `failing:${tenantId}`,
 } as const;
 
 /** Removes a record from all queues but one, whose lease the caller holds. */
@@ -31,6 +33,7 @@ export const removedFromQueues = (subscription: Owned, except?: string): readonl
     queueNames.endpoint(subscription),
     queueNames.poll(subscription),
     queueNames.dead(subscription.tenant),
+    queueNames.failing(subscription.tenant),
   ]
     .filter((queue) => queue !== except)
     .map((queue) => ({ queue, inMs: undefined }));

@@ -51,10 +51,10 @@ const subscriptionShape = z.object({
   authorisedAt: z.number().optional(),
   /** How many reads have failed since the last one that succeeded. */
   failedReads: z.number().optional(),
+  /** Why the last of them has failed. */
+  readError: z.string().optional(),
   /** How many notifications of the bank have made a read due: one that arrives during a read causes another one. A stored name. */
   pushes: z.number().optional(),
-  /** Set while the bank refuses the credentials: the gateway does not read the status until the TPP has read it itself. */
-  suspended: z.literal(true).optional(),
   /** The newest message, until it is delivered. */
   message: z
     .object({
@@ -117,6 +117,10 @@ export const settledForMs = 10 * 60_000;
 /** Whether nothing is read any more: the status is final, or the last message is stored. */
 export const isOver = ({ status, message }: Pick<Subscription, 'status' | 'message'>): boolean =>
   status?.finality === 'final' || message?.final === true;
+
+/** Whether the reads have failed several times in a row: no webhook is to be expected, and operators get to know it. */
+export const isFailing = ({ failedReads = 0 }: Pick<Subscription, 'failedReads'>): boolean =>
+  failedReads >= 3;
 
 /** The authorisations to read: those that have not ended, if the TPP has asked for `SCA`. */
 export const runningAuthorisations = ({ content, authorisations = [] }: Subscription) =>

@@ -59,7 +59,7 @@ export const metricsTable = {
   },
   penstock_subscriptions: {
     kind: 'gauge',
-    help: 'Subscriptions of webhooks in the shared state: active (the status is read), overdue (of these, the read is due), undelivered (with a message that is not accepted yet), and dead (that message was given up).',
+    help: 'Subscriptions of webhooks in the shared state: active (the status is read), overdue (of these, the read is due), failing (of these, the last three or more reads have failed), undelivered (with a message that is not accepted yet), and dead (that message was given up).',
     labels: ['tenant', 'state'],
   },
   penstock_bank_notifications_total: {

@@ -24,7 +24,7 @@ const figures = { waits: 312, streams: 24, pollsPerSecond: 3.4, overduePolls: 2 
 const storeSample = () =>
   storeSubscriptions(
     { paymentId: 'active-payment', since },
-    { paymentId: 'suspended-payment', suspended: true, since },
+    { paymentId: 'failing-payment', failedReads: 4, readError: 'the bank answered 401', since },
     { paymentId: 'late-payment', message: { ...failedMessage, since }, since },
     { paymentId: 'dead-payment', message: dead, since },
     { paymentId: 'another-dead-payment', message: dead, since },
@@ -42,6 +42,7 @@ describe('the section of the console about notifications', { skip: skipWithoutCh
     const panel = page.getByRole('region', { name: 'Notifications', exact: true });
     const rows = panel.locator('tbody tr');
     await page.getByText('3 webhooks were given up: send them again when the endpoint works.').waitFor();
+    await page.getByText('The status of 1 subscribed payment cannot be read').waitFor();
     await panel.getByText('3 dead letters.').waitFor();
     const shown = await panel.locator('#notification-figures').innerText();
     assert.match(
@@ -79,9 +80,12 @@ describe('the section of the console about notifications', { skip: skipWithoutCh
       await page.getByRole('row', { name: record }).waitFor();
 
     await panel.getByLabel('Payment id, any state').fill('');
-    await panel.getByLabel('State', { exact: true }).selectOption('suspended');
-    await panel.getByText('1 suspended subscription.').waitFor();
-    assert.match(await rows.innerText(), /the bank refuses the access token/);
+    await panel.getByLabel('State', { exact: true }).selectOption('failing');
+    await panel.getByText('1 failing subscription.').waitFor();
+    assert.match(
+      await rows.innerText(),
+      /4 failed reads of the status, the last because the bank answered 401/,
+    );
   });
 
   test('says how to turn webhooks on while no client has them, and shows an operator who may only read no action', async (t) => {

@@ -32,8 +32,8 @@ describe('the admin API for webhooks', () => {
     assert.deepEqual(body, {
       clients: ['client'],
       tenants: [
-        { tenant: 'shop', active: 2, overdue: 0, undelivered: 0, dead: 1 },
-        { tenant: 'till', active: 1, overdue: 0, undelivered: 0, dead: 1 },
+        { tenant: 'shop', active: 2, overdue: 0, failing: 0, undelivered: 0, dead: 1 },
+        { tenant: 'till', active: 1, overdue: 0, failing: 0, undelivered: 0, dead: 1 },
       ],
       pollLimits: [{ environment: 'sandbox', perSecond: 10 }],
     });

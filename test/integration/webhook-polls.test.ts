@@ -59,7 +59,7 @@ const eager = { statusCache: { pendingTtl: '200ms', pendingTtlMax: '200ms' } };
 const lazy = { statusCache: { pendingTtl: '10min', pendingTtlMax: '10min' } };
 
 describe('the polls for webhooks', () => {
-  test('stop after a 401, also across a restart, until the TPP reads the status with another token', async (t) => {
+  test('become rare after a 401, also across a restart, until the TPP reads the status with another token', async (t) => {
     const { bank, folder, config, initiationBy, readsOf, sentStatuses } = await start(t);
     const keyFile = join(folder, 'key');
     writeFileSync(keyFile, randomBytes(32).toString('base64'));
@@ -68,15 +68,15 @@ describe('the polls for webhooks', () => {
     bank.refused.add('Bearer expired');
     await call(gateway.url, initiationBy('expired'));
     await call(gateway.url, initiationBy('valid'));
-    await until(20_000, 'the bank refuses the token', () => readsOf('1') === 1);
-    await until(20_000, 'the other payment is read', () => readsOf('2') >= 3);
-    assert.equal(readsOf('1'), 1);
+    await until(20_000, 'the bank refuses the token', () => readsOf('1') >= 1);
+    await until(20_000, 'the other payment is read', () => readsOf('2') >= 6);
+    assert.ok(readsOf('1') < 6);
 
     await gateway.stop('SIGTERM');
     await gateway.start();
     const before = readsOf('2');
-    await until(20_000, 'the other payment is read again', () => readsOf('2') >= before + 3);
-    assert.equal(readsOf('1'), 1);
+    await until(20_000, 'the other payment is read again', () => readsOf('2') >= before + 6);
+    assert.ok(readsOf('1') < readsOf('2') / 2);
 
     bank.status = 'ACTC';
     const path = `${transfersPath}/1/status`;

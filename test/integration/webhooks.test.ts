@@ -155,7 +155,7 @@ describe('webhooks', () => {
     assert.equal(stub.requests[0]?.header('tpp-notification-uri'), hookOf(receiver)[1]);
   });
 
-  test('are suspended while the bank refuses the token, and continue after a read with another one', async (t) => {
+  test('continue after a read with another token, if the bank refuses the first one', async (t) => {
     const { receiver, bank, stub, config } = await startAll(t);
     const gateway = await startGateway(t, config);
     const created = await call(gateway.url, initiationWith(tokenOne, hookOf(receiver)));

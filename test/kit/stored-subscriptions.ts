@@ -5,7 +5,7 @@ import {
   createManageSubscriptions,
   type ManageSubscriptions,
 } from '../../src/notifications/manage-subscriptions.ts';
-import { type Subscription, serializeSubscription } from '../../src/notifications/subscription.ts';
+import { isFailing, type Subscription, serializeSubscription } from '../../src/notifications/subscription.ts';
 import {
   createSubscriptionStore,
   queueNames,
@@ -58,6 +58,7 @@ export async function storeSubscriptions(
       serializeSubscription(subscription),
       [
         { queue: queueNames.poll(subscription), inMs: hourMs },
+        ...(isFailing(subscription) ? [{ queue: queueNames.failing(tenant), inMs: hourMs }] : []),
         ...(one.message && !isDead ? [{ queue: queueNames.delivery(tenant), inMs: hourMs }] : []),
         ...(isDead ? [{ queue: queueNames.dead(tenant), inMs: hourMs }] : []),
       ],

@@ -147,6 +147,7 @@ function showStatus() {
     panels: panels.map((panel) => panel.status()),
     inDoubtList: inDoubt.list(),
     deadLetters: notifications.deadLetters(),
+    failingSubscriptions: notifications.failingSubscriptions(),
     bankChanges: contractReport.changes(),
   });
 }

@@ -10,7 +10,7 @@ const severity = ['bad', 'warn', 'note'];
 
 /**
  * @param view the state of the gateway, and of the page: `panels` (the status of each), `connection`, `inDoubtList`, and
- *   `deadLetters`, a number (both `undefined` until they were read)
+ *   `deadLetters` and `failingSubscriptions`, numbers (all `undefined` until they were read)
  * @returns `{ level: 'bad' | 'warn' | 'note', key, text, href, guide, environment, xRequestId }`, most severe first; `key`
  *   stays the same while numbers in the text change
  */
@@ -23,6 +23,7 @@ export function findAlerts(view) {
     ...view.circuits.flatMap(tenantCircuitAlerts),
     ...inDoubtAlerts(view),
     ...deadLetterAlerts(view),
+    ...failingSubscriptionAlerts(view),
     ...requestAlerts(view),
     ...view.shapers.flatMap(queueAlerts),
     ...view.environments.flatMap(environmentCertificateAlerts),
@@ -166,6 +167,14 @@ function deadLetterAlerts({ deadLetters }) {
   if (!deadLetters) return [];
   const text = `${formatCount(deadLetters, 'webhook was', 'webhooks were')} given up: send ${deadLetters === 1 ? 'it' : 'them'} again when the endpoint works.`;
   return [{ level: 'warn', key: 'dead-letters', text, href: '#notifications', guide: guides.deadLetters }];
+}
+
+function failingSubscriptionAlerts({ failingSubscriptions: failing }) {
+  if (!failing) return [];
+  const text = `The status of ${formatCount(failing, 'subscribed payment')} cannot be read, so ${failing === 1 ? 'its' : 'their'} webhooks are not sent: the bank may need header fields that callerHeaders or pollHeaders must name.`;
+  return [
+    { level: 'warn', key: 'failing-subscriptions', text, href: '#notifications', guide: guides.deadLetters },
+  ];
 }
 
 /** Below this number of requests in a minute, a share says little. */

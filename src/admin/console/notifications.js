@@ -20,12 +20,12 @@ const maxListed = 200;
 const states = {
   dead: { badge: 'open', symbol: '■', label: 'dead letter', one: 'dead letter' },
   undelivered: { badge: 'half-open', symbol: '▲', label: 'undelivered', one: 'undelivered webhook' },
-  suspended: { badge: 'half-open', symbol: '▲', label: 'suspended', one: 'suspended subscription' },
+  failing: { badge: 'half-open', symbol: '▲', label: 'failing', one: 'failing subscription' },
   active: { badge: 'closed', symbol: '●', label: 'active', one: 'active subscription' },
 };
 
 /**
- * @returns `panel`; `renderFigures(state)`, of all instances; and `deadLetters()`, as last counted, `undefined` until then
+ * @returns `panel`; `renderFigures(state)`, of all instances; `deadLetters()` and `failingSubscriptions()`, as last counted, `undefined` until then
  */
 export function createNotifications() {
   let summary;
@@ -101,6 +101,7 @@ export function createNotifications() {
   return {
     panel,
     deadLetters: () => summary && totalOf('dead'),
+    failingSubscriptions: () => summary && totalOf('failing'),
     renderFigures({ instances, fleet }) {
       const figures = instances.flatMap(({ status, figures: one }) => (status === 'up' && one ? [one] : []));
       const sum = (name) => figures.reduce((total, one) => total + (one[name] ?? 0), 0);
@@ -151,8 +152,7 @@ function summarize(subscriptions, { state, tenant, payment }, { tenants }) {
   const { one } = states[state.value];
   if (subscriptions.length === 0) return `No ${one}s.`;
   const wanted = tenants.filter((each) => tenant.value === '' || each.tenant === tenant.value);
-  // Suspended subscriptions are counted as active ones.
-  const all = state.value === 'suspended' ? 0 : wanted.reduce((sum, each) => sum + each[state.value], 0);
+  const all = wanted.reduce((sum, each) => sum + each[state.value], 0);
   const isPart =
     all > subscriptions.length && (state.value !== 'active' || subscriptions.length >= maxListed);
   return isPart
@@ -209,10 +209,11 @@ function createRow(subscription) {
         action('End…', 'End the subscription of', openEnd),
       ),
     ),
-    update({ transactionStatus, message }) {
+    update(latest) {
+      const { transactionStatus, message } = latest;
       setText(age, formatAge(Date.now() - Date.parse(since)));
       setText(status, ` ${message ? describeStatus(message) : (transactionStatus ?? 'not read yet')}`);
-      setText(details, ` ${content}${explain(state, message)}`);
+      setText(details, ` ${content}${explain(latest)}`);
     },
   };
 }
@@ -220,8 +221,9 @@ function createRow(subscription) {
 const describeStatus = ({ transactionStatus, final, scaStatus, sequence }) =>
   `${transactionStatus}${final ? ', final' : ''}${scaStatus ? `, SCA ${scaStatus}` : ''}, message ${sequence}`;
 
-function explain(state, message) {
-  if (state === 'suspended') return ': the bank refuses the access token; the TPP must read the status once.';
+function explain({ state, message, failedReads, readError }) {
+  if (state === 'failing')
+    return `: ${formatCount(failedReads, 'failed read')} of the status, the last because ${readError}`;
   if (!message) return '';
   const attempts = formatCount(message.failedAttempts, 'failed attempt');
   return `, ${attempts}${message.why === null ? '' : `: ${message.why}`}`;

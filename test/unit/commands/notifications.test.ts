@@ -15,6 +15,8 @@ const subscription = {
   since: '2026-11-22T03:00:00.000Z',
   until: '2026-12-22T03:00:00.000Z',
   transactionStatus: 'ACTC',
+  failedReads: 0,
+  readError: null,
   message: null,
 };
 const message = {
@@ -56,12 +58,13 @@ describe('penstock notifications', () => {
     assert.deepEqual(calls[0], ['GET', '/notifications?tenant=merchants&payment=p-1&state=dead']);
   });
 
-  test('says what to do about a suspended subscription, and that a long list is not complete', async () => {
-    const suspended = { ...subscription, state: 'suspended', transactionStatus: null };
-    const all = Array.from({ length: 200 }, () => suspended);
+  test('says why a subscription fails, and that a long list is not complete', async () => {
+    const unread = { failedReads: 4, readError: 'the bank answered 400', transactionStatus: null };
+    const failing = { ...subscription, state: 'failing', ...unread };
+    const all = Array.from({ length: 200 }, () => failing);
     const { lines } = await notifications(fakeAdminClient(200, all).call, {});
     assert.match(lines[1] ?? '', /status not yet read$/);
-    assert.match(lines[3] ?? '', /must read the status once with a valid one/);
+    assert.match(lines[3] ?? '', /last 4 reads of the status have failed: the bank answered 400\./);
     assert.match(lines.at(-1) ?? '', /^At most 200 .* penstock_subscriptions counts all/);
   });
 

@@ -7,7 +7,7 @@ const hour = 3_600_000;
 
 const stored = [
   { paymentId: 'active' },
-  { paymentId: 'suspended', suspended: true },
+  { paymentId: 'failing', failedReads: 3 },
   { paymentId: 'undelivered', message },
   { paymentId: 'dead', message: { ...message, deadSince: 5 } },
   { paymentId: 'other', tenant: 'tenant-2' },
@@ -24,8 +24,8 @@ describe('the subscriptions that operators see', () => {
       [
         ['active', 'active', 'shop', 'sandbox'],
         ['dead', 'dead', 'shop', 'sandbox'],
+        ['failing', 'failing', 'shop', 'sandbox'],
         ['other', 'active', 'till', 'sandbox'],
-        ['suspended', 'suspended', 'shop', 'sandbox'],
         ['undelivered', 'undelivered', 'shop', 'sandbox'],
       ],
     );
@@ -48,7 +48,7 @@ describe('the subscriptions that operators see', () => {
     assert.deepEqual(await paymentsOf({ tenant: 'nobody' }), []);
     assert.deepEqual(await paymentsOf({ payment: 'dead' }), ['dead']);
     assert.deepEqual(await paymentsOf({ payment: 'dead', tenant: 'till' }), []);
-    for (const state of ['active', 'suspended', 'undelivered', 'dead'] as const)
+    for (const state of ['active', 'failing', 'undelivered', 'dead'] as const)
       assert.deepEqual(await paymentsOf({ state, tenant: 'shop' }), [state]);
   });
 
@@ -75,8 +75,8 @@ describe('the subscriptions that operators see', () => {
       tenant: 'merged-tenant',
     });
     assert.deepEqual(await manage.count(), [
-      { tenant: 'shop', active: 5, overdue: 0, undelivered: 1, dead: 1 },
-      { tenant: 'till', active: 1, overdue: 0, undelivered: 0, dead: 0 },
+      { tenant: 'shop', active: 5, overdue: 0, failing: 1, undelivered: 1, dead: 1 },
+      { tenant: 'till', active: 1, overdue: 0, failing: 0, undelivered: 0, dead: 0 },
     ]);
   });
 

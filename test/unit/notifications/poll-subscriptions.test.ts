@@ -10,6 +10,7 @@ import type {
   SubscriptionReader,
 } from '../../../src/notifications/read-subscription.ts';
 import {
+  isFailing,
   type Subscription,
   serializeSubscription,
   settledForMs,
@@ -55,6 +56,7 @@ async function setUp(
   const schedules = createMemorySchedules(() => performance.now() + clock.aheadMs);
   const store = createSubscriptionStore(schedules);
   const seen = { reads: 0, messages: 0 };
+  const failing: boolean[] = [];
   const scaResults = [...scaReads];
   const reader: SubscriptionReader = {
     async readStatus() {
@@ -73,6 +75,7 @@ async function setUp(
     intervalMs: ({ status }) => (status?.finality === 'final' ? undefined : hour),
     maxIntervalMs: () => hour,
     onBug: assert.ifError,
+    onFailing: (changed) => failing.push(isFailing(changed)),
     onMessage() {
       seen.messages += 1;
     },
@@ -81,6 +84,8 @@ async function setUp(
   t.after(() => polls.stop());
   return {
     clock,
+    failing,
+    countFailing: async () => (await schedules.count(queueNames.failing('tenant'))).all,
     seen,
     polls,
     schedules,
@@ -92,7 +97,10 @@ async function setUp(
     }),
     async run(stored: Subscription = subscription) {
       const queue = queueNames.poll(stored);
-      await schedules.write('key', 0, serializeSubscription(stored), [{ queue, inMs: 0 }]);
+      await schedules.write('key', 0, serializeSubscription(stored), [
+        { queue, inMs: 0 },
+        ...(isFailing(stored) ? [{ queue: queueNames.failing('tenant'), inMs: hour }] : []),
+      ]);
       await polls.run();
       await polls.stop(); // waits for the poll
     },
@@ -210,15 +218,31 @@ describe('the polls of subscriptions', () => {
     await within(5_000, 'the read in the other environment', read.promise);
   });
 
-  test('stop while the bank refuses the credentials', async (t) => {
-    const { run, read, counts } = await setUp(t, { kind: 'refused' });
-    await run();
-    assert.equal((await read())?.suspended, true);
-    assert.deepEqual(await counts(), { polls: 1, deliveries: 0 });
+  for (const kind of ['refused', 'failed'] as const)
+    test(`that are ${kind} three times in a row make the subscription failing, until one succeeds`, async (t) => {
+      for (const [before, after] of [
+        [1, { failing: [], counted: 0 }],
+        [2, { failing: [true], counted: 1 }],
+        [3, { failing: [], counted: 1 }], // reported once
+      ] as const) {
+        const { run, read, failing, countFailing } = await setUp(t, { kind, why: 'the bank answered 400' });
+        await run({ ...subscription, failedReads: before });
+        assert.deepEqual({ failing, counted: await countFailing() }, after);
+        const { failedReads, readError } = (await read()) ?? assert.fail();
+        assert.deepEqual([failedReads, readError], [before + 1, 'the bank answered 400']);
+      }
 
-    const again = await setUp(t, statusOf('ACTC'));
-    await again.run({ ...subscription, suspended: true });
-    assert.equal(again.seen.reads, 0);
+      const { run, read, failing, countFailing } = await setUp(t, statusOf('RCVD'));
+      await run({ ...subscription, failedReads: 3, readError: 'the bank answered 400' });
+      assert.deepEqual([failing, await countFailing()], [[false], 0]);
+      const { failedReads, readError } = (await read()) ?? assert.fail();
+      assert.deepEqual([failedReads, readError], [undefined, undefined]);
+    });
+
+  test('leave a failing subscription failing while another poller or a TPP reads the status', async (t) => {
+    const { run, read, failing } = await setUp(t, { kind: 'known', dueInMs: hour });
+    await run({ ...subscription, failedReads: 3 });
+    assert.deepEqual([(await read())?.failedReads, failing], [3, []]);
   });
 
   test('count failures, for the next interval', async (t) => {
@@ -277,7 +301,7 @@ describe('the polls of subscriptions', () => {
     assert.deepEqual(await counts(), { polls: 1, deliveries: 0 });
   });
 
-  test('end LAST with a settled status, also when another poller has confirmed it or the bank refuses the credentials', async (t) => {
+  test('end LAST with a settled status, also when another poller has confirmed it or the bank has refused three reads', async (t) => {
     const since = Date.now() - settledForMs - 1;
     const settled: Subscription = {
       ...subscription,
@@ -291,14 +315,16 @@ describe('the polls of subscriptions', () => {
     ];
     for (const result of results) {
       const { run, read, counts } = await setUp(t, result);
-      await run(settled);
+      await run({ ...settled, ...(result.kind === 'refused' && { failedReads: 2 }) });
       const message = (await read())?.message;
       assert.deepEqual([message?.transactionStatus, message?.final], ['ACSC', true], result.kind);
       assert.deepEqual(await counts(), { polls: 0, deliveries: 1 });
     }
-    const failed = await setUp(t, { kind: 'failed' });
-    await failed.run(settled);
-    assert.equal((await failed.read())?.message, undefined);
+    for (const kind of ['failed', 'refused'] as const) {
+      const failed = await setUp(t, { kind });
+      await failed.run(settled);
+      assert.equal((await failed.read())?.message, undefined);
+    }
   });
 
   test('end LAST with a settled status when its time is over', async (t) => {
@@ -378,7 +404,7 @@ describe('the polls of subscriptions with SCA', () => {
     const refused = await setUp(t, { kind: 'refused' }, { scaReads: [{ kind: 'refused' }] });
     await refused.run(sca);
     const stored = await refused.read();
-    assert.deepEqual([stored?.suspended, stored?.authorisations], [true, [running]]);
+    assert.deepEqual([stored?.failedReads, stored?.authorisations], [1, [running]]);
   });
 
   test('keep an authorisation that starts while they read', async (t) => {
