@@ -21,6 +21,7 @@ export const fileCrossChecks: readonly CrossCheck[] = [
   unusableListenerCertificate,
   unusableProviderFiles,
   unusableClientCertificates,
+  unusableProxyCredentials,
   unusableSigningKeys,
   unusableProfiles,
   unusableFixedValues,
@@ -111,16 +112,26 @@ function unusableProviderFiles(
 }
 
 function unusableClientCertificates(
-  { environments }: Config,
+  { environments, state }: Config,
   { read }: CrossCheckContext,
 ): readonly ConfigError[] {
-  return environments.all.flatMap(({ name, tls }) => {
-    const path = ['environments', name, 'tls'];
+  const all = [
+    ...environments.all.map(({ name, tls }) => ({ path: ['environments', name, 'tls'], tls })),
+    { path: ['state', 'redisTls'], tls: state.redisTls },
+  ];
+  return all.flatMap(({ path, tls }) => {
     const cert = openFile([...path, 'certFile'], tls?.certFile, read);
     const key = openFile([...path, 'keyFile'], tls?.keyFile, read);
     const ca = openFile([...path, 'caFile'], tls?.caFile, read);
     return errorsOf({ cert, key, ca }, (pair) => validateTls({ pair, ca: ca.content }, Date.now()));
   });
+}
+
+function unusableProxyCredentials({ upstream }: Config, { read }: CrossCheckContext): readonly ConfigError[] {
+  const settingPath = ['upstream', 'proxyCredentialsFile'];
+  const { path, content, errors } = openFile(settingPath, upstream.proxyCredentialsFile, read, 'secret');
+  if (!content || /^[^:\r\n]+:[^\r\n]+\r?\n?$/.test(content.toString())) return errors;
+  return [{ path, message: 'the file must contain one line with the user and the password: user:password' }];
 }
 
 function unusableSigningKeys({ environments }: Config, { read }: CrossCheckContext): readonly ConfigError[] {

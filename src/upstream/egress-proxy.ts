@@ -43,8 +43,13 @@ export function egressProxyFor(
 }
 
 /** The proxy has refused the tunnel, or is no HTTP proxy. Nothing was sent to the bank. */
-class TunnelError extends Error {
-  readonly code = 'ERR_PROXY_TUNNEL';
+export class TunnelError extends Error {
+  readonly status: number | undefined;
+
+  constructor(status: number | undefined) {
+    super(`the proxy answered ${status} to CONNECT`);
+    this.status = status;
+  }
 }
 
 /**
@@ -86,7 +91,7 @@ class Tunnel extends Duplex {
   }
 
   #refuse(status: number | undefined): void {
-    this.destroy(new TunnelError(`the proxy answered ${status} to CONNECT`));
+    this.destroy(new TunnelError(status));
   }
 
   #open({ statusCode }: IncomingMessage, socket: Socket, head: Buffer): void {

@@ -1,6 +1,7 @@
 /** The errors of a call to the bank. The error code decides above all whether the bank can have seen the request. */
 
 import { GatewayError } from '../request/errors.ts';
+import { TunnelError } from './egress-proxy.ts';
 
 /** No connection was established: nothing was sent. */
 export function bankUnreachable(cause: unknown): GatewayError {
@@ -55,6 +56,7 @@ export function malformedResponse(problem: string, cause: unknown, proxyError: s
 }
 
 function describeConnectError(cause: unknown): string {
+  if (cause instanceof TunnelError) return `The proxy refused the connection to the bank (${cause.status})`;
   const code = errorCodeOf(cause);
   const kind = proxyErrorOf(code);
   if (kind === 'tls_certificate_error')

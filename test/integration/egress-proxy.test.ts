@@ -113,6 +113,8 @@ describe('calls through a proxy', { skip: skipWithoutTinyproxy }, () => {
       });
       assert.deepEqual(await payTwice(gateway), ['502 UPSTREAM_UNREACHED', '502 UPSTREAM_UNREACHED']);
       assert.equal(bank.connections, 0);
+      const { text } = await call(gateway.url, initiation);
+      assert.match(text, /The proxy refused the connection to the bank \(40[137]\); nothing was sent/);
     });
 
   test('are in doubt if the proxy ends after a payment was sent', async (t) => {

@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { longestDeadline } from '../setting-orders.ts';
 import { duration, percent } from '../units.ts';
-import { count, file, overriding, webAddress } from '../values.ts';
+import { count, file, overriding } from '../values.ts';
 
 const longest = { max: longestDeadline };
 /** Room for a connect timeout below it: 1ms. */
@@ -32,6 +32,28 @@ export const deadlineOverrides = z.strictObject({
   write: overriding(limits.write, 'deadlines'),
 });
 
+const proxyExpected =
+  'expected the URL of a proxy, such as http://proxy.internal.example:3128, or environment';
+
+const proxyAddress = () =>
+  z.string({ error: proxyExpected }).superRefine((text, context) => {
+    if (text === 'environment') return;
+    const url = URL.parse(text);
+    const message =
+      url?.username || url?.password
+        ? 'credentials are not allowed in the URL; write user:password into a file, and name that file in upstream.proxyCredentialsFile'
+        : proxyExpected;
+    if (
+      url &&
+      /^https?:$/.test(url.protocol) &&
+      url.pathname === '/' &&
+      !url.search &&
+      message === proxyExpected
+    )
+      return;
+    context.addIssue({ code: 'custom', message });
+  });
+
 export const upstream = z
   .strictObject({
     maxSockets: count(128).describe('The maximum number of connections of one instance to an environment.'),
@@ -44,10 +66,7 @@ export const upstream = z
     maxAge: duration('5min', { min: '1s', max: '24h' }).describe(
       'The time after which a connection is not used for another call, so that calls follow a change in the DNS.',
     ),
-    proxy: z
-      .union([z.literal('environment'), webAddress()], {
-        error: 'expected the URL of a proxy, such as http://proxy.internal.example:3128, or environment',
-      })
+    proxy: proxyAddress()
       .nullable()
       .prefault(null)
       .describe(
