@@ -1,0 +1,101 @@
+/** The database of several instances: PostgreSQL. Only this file imports pg. */
+
+import { Client, Pool, type PoolClient, types } from 'pg';
+import { type Database, DatabaseError, oneByOne, type Row, type Value } from './database.ts';
+
+/** Few, so that statements that arrive together share one. */
+const connections = 4;
+/** For connecting, and for each statement. Milliseconds. */
+const timeoutMs = 2_000;
+
+/** 64-bit integers are times and counts, which a number holds exactly. */
+types.setTypeParser(types.builtins.INT8, Number);
+
+/** @param url as libpq reads it: `postgres://user@host/database?sslmode=verify-full` */
+export function connectPostgres(url: string, onError: (why: string) => void = () => {}): Database {
+  const pool = new Pool({
+    connectionString: url,
+    max: connections,
+    connectionTimeoutMillis: timeoutMs,
+    application_name: 'penstock',
+    keepAlive: true,
+  });
+  const ignore = (cause: Error) => onError(cause.message);
+  pool.on('error', ignore); // of an idle connection
+  pool.on('connect', (client) => client.on('error', ignore)); // of one in use: without a listener it would end the process
+
+  /** Statements have no name: the plan of a named one would be that of the empty table, and fails behind PgBouncer. */
+  async function run(client: PoolClient, text: string, values: readonly unknown[]): Promise<readonly Row[]> {
+    try {
+      const { rows } = await withTimeout(client, client.query<Row>(text, [...values]));
+      return rows;
+    } catch (cause) {
+      throw databaseError(cause);
+    }
+  }
+
+  async function withClient<Result>(use: (client: PoolClient) => Promise<Result>): Promise<Result> {
+    const client = await pool.connect().catch((cause: unknown) => {
+      throw new DatabaseError(`PostgreSQL cannot be reached: ${whyOf(cause)}`, { cause, isRefused: true });
+    });
+    let isBroken = true;
+    try {
+      const result = await use(client);
+      isBroken = false;
+      return result;
+    } catch (thrown) {
+      isBroken = !(thrown instanceof DatabaseError && thrown.isRefused);
+      throw thrown;
+    } finally {
+      client.release(isBroken); // a connection whose last statement is uncertain is closed
+    }
+  }
+
+  return {
+    dialect: 'postgres',
+    batch({ columns, sql }, rows) {
+      const names = Object.keys(columns);
+      const arrays = Object.values(columns).map((type, index) => `$${index + 1}::${type}[]`);
+      const text = sql(`(SELECT * FROM unnest(${arrays.join(', ')}) AS input (${names.join(', ')}))`);
+      const valuesOf = (some: readonly Readonly<Record<string, Value>>[]) =>
+        names.map((name) => some.map((row) => row[name] ?? null));
+      return withClient(async (client) => {
+        try {
+          return { rows: await run(client, text, valuesOf(rows)), refused: new Map() };
+        } catch (thrown) {
+          if (rows.length < 2 || !(thrown instanceof DatabaseError) || !thrown.isRefused) throw thrown;
+          return oneByOne(rows, (row) => run(client, text, valuesOf([row])));
+        }
+      });
+    },
+    query: (sql, values = []) => withClient((client) => run(client, sql, values)),
+    execute: (script) =>
+      withClient(async (client) => {
+        await run(client, `BEGIN; ${script}; COMMIT`, []);
+      }),
+    close: () => pool.end(),
+  };
+}
+
+/** Ends a connection whose statement takes too long: `statement_timeout` does not end the wait for a standby. */
+async function withTimeout<Result>(client: PoolClient, result: Promise<Result>): Promise<Result> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => {
+    if (client instanceof Client) client.connection.stream.destroy();
+    reject(new Error(`no answer within ${timeoutMs} ms`));
+  }, timeoutMs);
+  try {
+    return await Promise.race([result, promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** An error with a code of SQL comes from the server, which has rolled the statement back. Classes 08 and 57 end connections. */
+function databaseError(cause: unknown): DatabaseError {
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  const isRefused = /^[0-9A-Z]{5}$/.test(code) && !/^(08|57P)/.test(code);
+  return new DatabaseError(`PostgreSQL: ${whyOf(cause)}`, { cause, isRefused });
+}
+
+const whyOf = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause));

@@ -1,0 +1,120 @@
+/** A PostgreSQL for tests: a running one, or a server of this test process; each test has a database of its own. */
+
+import { execFileSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { chmodSync, chownSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir, userInfo } from 'node:os';
+import { join } from 'node:path';
+import { Client } from 'pg';
+import { type LaunchedChild, launchChild } from './child-launcher.ts';
+import { howToGetPostgres, postgresIsRequired, postgresPrograms, runningPostgres } from './find-postgres.ts';
+import { freePort } from './ports.ts';
+import type { TestScope } from './test-scope.ts';
+import { until } from './within.ts';
+
+export const skipWithoutPostgres: string | false =
+  runningPostgres() || postgresPrograms() || postgresIsRequired()
+    ? false
+    : `there is no PostgreSQL; get one: ${howToGetPostgres}`;
+
+export interface PostgresServer {
+  /** The address of its database for administration. */
+  readonly url: string;
+  kill(): Promise<void>;
+  restart(): Promise<void>;
+}
+
+/** PostgreSQL refuses to run as root. */
+const asUser = (): readonly string[] =>
+  userInfo().uid === 0 ? ['setpriv', '--reuid', 'postgres', '--regid', 'postgres', '--clear-groups'] : [];
+
+/** Starts a server. @param settings such as `synchronous_commit=on` */
+export async function startPostgres(
+  life: TestScope,
+  ...settings: readonly string[]
+): Promise<PostgresServer> {
+  const programs = postgresPrograms();
+  if (!programs) throw new Error(`no PostgreSQL to start: ${howToGetPostgres}`);
+  const folder = mkdtempSync(join(tmpdir(), 'penstock-postgres-'));
+  chmodSync(folder, 0o755);
+  const data = join(folder, 'data');
+  if (userInfo().uid === 0) {
+    const [uid = 0, gid = 0] = ['-u', '-g'].map((option) => Number(execFileSync('id', [option, 'postgres'])));
+    chownSync(folder, uid, gid);
+  }
+  const [first = '', ...words] = [
+    ...asUser(),
+    join(programs, 'initdb'),
+    ...['-D', data, '-A', 'trust', '-U', 'postgres', '-E', 'UTF8', '--locale=C', '--no-sync'],
+  ];
+  execFileSync(first, words, { stdio: 'ignore', cwd: folder });
+
+  let child: LaunchedChild | undefined;
+  const kill = async () => {
+    child?.kill('SIGQUIT');
+    await until(10_000, 'PostgreSQL ends', () => child?.hasEnded() ?? true);
+  };
+  life.after(async () => {
+    await kill();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const port = await freePort();
+  const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
+  const start = async () => {
+    const options = [
+      'listen_addresses=127.0.0.1',
+      'unix_socket_directories=',
+      'max_connections=200',
+      ...settings,
+    ];
+    const [program = '', ...args] = [
+      ...asUser(),
+      ...[join(programs, 'postgres'), '-D', data, '-p', String(port)],
+      ...options.flatMap((option) => ['-c', option]),
+    ];
+    child = await launchChild(program, args, folder);
+    await until(20_000, `PostgreSQL answers on port ${port}`, () => canConnect(url));
+  };
+  await start();
+  return {
+    url,
+    kill,
+    async restart() {
+      await kill();
+      await start();
+    },
+  };
+}
+
+let shared: Promise<string> | undefined;
+
+/** A new database. @param life of all tests of the file @returns its address */
+export async function newPostgresDatabase(life: TestScope, t: TestScope): Promise<string> {
+  shared ??= Promise.resolve(runningPostgres() ?? startPostgres(life, 'fsync=off').then(({ url }) => url));
+  const server = await shared;
+  const name = `test_${randomUUID().replaceAll('-', '')}`;
+  await administrate(server, `CREATE DATABASE ${name}`);
+  t.after(() => administrate(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`));
+  const url = new URL(server);
+  url.pathname = `/${name}`;
+  return url.href;
+}
+
+async function administrate(url: string, sql: string): Promise<void> {
+  const client = new Client(url);
+  await client.connect();
+  await client.query(sql).finally(() => client.end());
+}
+
+async function canConnect(url: string): Promise<boolean> {
+  const client = new Client(url);
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
