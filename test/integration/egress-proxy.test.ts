@@ -207,4 +207,38 @@ describe('a tunnel', () => {
     assert.deepEqual((await payTwice(gateway))[0], '502 UPSTREAM_UNREACHED');
     assert.equal(bank.connections, 0);
   });
+
+  const established = 'HTTP/1.1 200 Connection established\r\n\r\n';
+  for (const [what, misbehave] of [
+    ['closes the connection instead of an answer', (client) => client.destroy()],
+    ['answers with something that is not HTTP', (client) => client.end('garbage\r\n\r\n')],
+    [
+      'answers with an endless header',
+      (client) => client.write(`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(100_000)}`),
+    ],
+    ['closes the tunnel at once', (client) => client.end(established)],
+    ['resets the tunnel at once', (client) => client.write(established, () => client.resetAndDestroy())],
+    [
+      'sends data of its own through the tunnel',
+      (client) => client.write(`${established}HTTP/1.1 201 Created\r\n\r\n`),
+    ],
+    ['opens the tunnel and then stays silent', (client) => client.write(established)],
+    [
+      'asks to switch protocols',
+      (client) => client.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n'),
+    ],
+  ] as const satisfies readonly (readonly [string, (client: Socket) => unknown])[])
+    test(`of a proxy that ${what} is UPSTREAM_UNREACHED, and the gateway serves on`, async (t) => {
+      const { bank, environments } = await startBankWithTls(t);
+      const server = createServer().on('connect', (_request, client: Socket) => {
+        client.on('error', () => {});
+        misbehave(client);
+      });
+      const port = await listen(server);
+      t.after(() => server.close());
+      const upstream = { proxy: `http://127.0.0.1:${port}` };
+      const gateway = await startGateway(t, { environments, upstream, deadlines: { connect: '500ms' } });
+      assert.deepEqual(await payTwice(gateway), ['502 UPSTREAM_UNREACHED', '502 UPSTREAM_UNREACHED']);
+      assert.equal(bank.requests.length, 0);
+    });
 });
