@@ -179,7 +179,7 @@ export function createAdaptiveRate(
   function loweringFrom(sentAtMs: number): Pick<Lowering, 'id' | 'at' | 'repeated'> | undefined {
     if (!lowering || sentAtMs >= recoversAtMs)
       return { id: randomUUID(), at: rateAt(sentAtMs), repeated: sentAtMs - recoversAtMs < repeatWindowMs };
-    return lowering.repeated ? undefined : { ...lowering, repeated: true }; // sent before the rate was lowered
+    return lowering.repeated ? undefined : { ...lowering, repeated: true }; // sent before the rate recovers
   }
 
   /** An instance that misses the message refreshes with its next heartbeat, or receives a refusal itself. */
