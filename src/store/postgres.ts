@@ -69,9 +69,10 @@ export function connectPostgres(url: string, onError: (why: string) => void = ()
       });
     },
     query: (sql, values = []) => withClient((client) => run(client, sql, values)),
+    // Several statements in one message are one transaction.
     execute: (script) =>
       withClient(async (client) => {
-        await run(client, `BEGIN; ${script}; COMMIT`, []);
+        await run(client, script, []);
       }),
     close: () => pool.end(),
   };

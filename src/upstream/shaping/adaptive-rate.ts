@@ -29,7 +29,7 @@ export interface AdaptiveRate {
   pauses(): readonly Pause[];
   /** Adapts to a response. @param sentAtMs when its request was sent, on the clock of `now` */
   onResponse(call: ScopedCall, response: ThrottleResponse, sentAtMs: number): void;
-  /** Calls the listener whenever a pause begins. @returns removes the listener */
+  /** Calls the listener after each refusal by the bank, and after pauses of other instances were read. @returns removes the listener */
   onPause(listener: () => void): () => void;
   /** Sets the configured rate. */
   configure(rate: BucketRate): void;
@@ -148,8 +148,12 @@ export function createAdaptiveRate(
     const isWide = pauses.onRefused(refused, pauseMs, isRemote);
     if (isLimit) noteLimited(refused);
     if (lowering) adopt(lowering, pauseMs);
-    for (const listener of listeners) listener();
+    notifyListeners();
     return isWide || lowering !== undefined;
+  }
+
+  function notifyListeners(): void {
+    for (const listener of listeners) listener();
   }
 
   function noteLimited(call: SharedCall): void {
@@ -227,6 +231,7 @@ export function createAdaptiveRate(
         const pauseMs = Math.min(maxPauseMs, untilMs - wall());
         if (pauseMs > 0) pauses.pause(scope, pauseMs);
       }
+      notifyListeners();
       if (stored.lowering && stored.lowering.untilMs > (lowering?.untilMs ?? 0))
         adopt(stored.lowering, Math.min(stored.lowering.pauseMs, stored.lowering.untilMs - wall())); // negative after the pause: the rate has recovered since
     },

@@ -66,6 +66,8 @@ interface Scope {
   readonly parent: Scope | undefined;
   readonly children: Map<string, Scope>;
   refusedAtMs: number;
+  /** What the last refused call concerned: a payment, or the product of an initiation, regardless of the lane. */
+  refused: string;
   answeredAtMs: number;
   resumesAtMs: number;
 }
@@ -97,9 +99,12 @@ export function createBankPauses(now: () => number): BankPauses {
     // The table of payments is that of this instance; the others find out by themselves.
     if (!isRemote || narrowest.name !== 'payment') pauseScope(narrowest, nowMs + pauseMs);
     let isWide = narrowest.name !== 'payment';
+    const refused = keysOf(call).slice(1).join('\n');
     narrowest.refusedAtMs = nowMs;
+    narrowest.refused = refused;
     for (let child = narrowest, { parent } = child; parent; child = parent, { parent } = child) {
       parent.refusedAtMs = nowMs;
+      parent.refused = refused;
       if (refusedChildren(parent, nowMs) < 2) continue;
       pauseScope(parent, nowMs + pauseMs);
       isWide = true;
@@ -107,10 +112,11 @@ export function createBankPauses(now: () => number): BankPauses {
     return isWide;
   }
 
-  /** How many children were refused since the scope has had an answer. */
+  /** In how many children different payments or products were refused since the scope has had an answer. */
   function refusedChildren({ children, answeredAtMs }: Scope, nowMs: number): number {
     const sinceMs = Math.max(nowMs - evidenceMs, answeredAtMs);
-    return Array.from(children.values()).filter(({ refusedAtMs }) => refusedAtMs > sinceMs).length;
+    const fresh = Array.from(children.values()).filter(({ refusedAtMs }) => refusedAtMs > sinceMs);
+    return new Set(fresh.map(({ refused }) => refused)).size; // one payment may be refused in two lanes
   }
 
   function onAnswered(call: ScopedCall): boolean {
@@ -210,6 +216,7 @@ const createScope = (name: ScopeName, key: string, parent: Scope | undefined, ca
   call: callUpTo(name, call),
   children: new Map(),
   refusedAtMs: Number.NEGATIVE_INFINITY,
+  refused: '',
   answeredAtMs: Number.NEGATIVE_INFINITY,
   resumesAtMs: Number.NEGATIVE_INFINITY,
 });

@@ -202,6 +202,11 @@ export function createRateLimiter(
     let call = queue.dequeue(slots);
     for (; call && call.untilMs < now(); call = queue.dequeue(slots)) call.refuse(queueTimeout());
     if (!call) return;
+    const pause = adaptiveRate.pauseOf(call); // this limiter may be closed, and was not told of the pause
+    if (pause) {
+      wait(call, pause);
+      return;
+    }
     slots.take(call.tenant);
     call.admit();
   }

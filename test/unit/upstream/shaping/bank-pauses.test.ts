@@ -75,6 +75,11 @@ const rows: readonly (readonly [
     ['product status shop transfers', 'payment status shop transfers', 'payment status shop transfers'],
   ],
   [
+    'the read and the status of one payment',
+    [`- ${one.replace(status, 'read')}`, `- ${one}`],
+    ['payment read shop transfers', 'payment status shop transfers'],
+  ],
+  [
     'two payments, ten seconds apart',
     [`- ${one}`, 10_001, `- ${two}`],
     ['payment status shop transfers', 'payment status shop transfers'],

@@ -89,7 +89,7 @@ describe('rate limiter during a pause that the bank asked for', () => {
     await time.settle();
     const headers = [
       ['Retry-After', '3'],
-      ['RateLimit', '"bank-environment";r=0;t=3'],
+      ['RateLimit', '"bank-payment";r=0;t=3'],
     ];
     assert.deepEqual(
       refused.map(({ lane, code, headers }) => [lane, code, headers]),
@@ -115,6 +115,19 @@ describe('rate limiter during a pause that the bank asked for', () => {
     await time.settle();
     assert.equal(refused.length, 1);
     await time.pass(3_000);
+    assert.equal(sent.length, 2);
+  });
+
+  test('sends no queued call of a limiter that was closed before the pause', async (t) => {
+    const responses = [pauseRequest];
+    const bank = () => responses.shift() ?? { status: 200, headers: [] };
+    const { time, sent, limiters, call } = startLimiters(t, { bank, settings: { rate: 10, burst: 1 } });
+    limiters[0]?.close();
+    void call();
+    void call();
+    await time.pass(2_900);
+    assert.equal(sent.length, 1);
+    await time.pass(400);
     assert.equal(sent.length, 2);
   });
 
