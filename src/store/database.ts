@@ -9,23 +9,37 @@ export type Value = string | number | boolean | Buffer | null;
 /** The types of columns, as PostgreSQL names them; SQLite has none. */
 export type ColumnType = 'text' | 'bigint' | 'integer' | 'boolean' | 'bytea';
 
+/** The columns of the input of a statement. */
+export type Columns = Readonly<Record<string, ColumnType>>;
+
 /** A row by column; a boolean is a number in SQLite. */
 export type Row = Readonly<Record<string, Value>>;
 
 /** A statement that is executed for a number of rows at once. */
-export interface Statement<Columns extends Readonly<Record<string, ColumnType>>> {
-  /** The columns of its input. */
-  readonly columns: Columns;
-  /** @param input a table expression with these columns, to be used once, such as in `FROM ${input} AS i` */
-  readonly sql: (input: string) => string;
+export interface Statement<Input extends Columns> {
+  readonly columns: Input;
+  /**
+   * A statement before this one, in the same transaction. In PostgreSQL both see the rows as they were before, so they must not change the
+   * same rows. It returns rows, which the other one can read.
+   */
+  readonly before?: {
+    /** The table that it changes. */
+    readonly table: string;
+    readonly sql: (input: string) => string;
+  };
+  /**
+   * @param input a table expression with these columns, to be used as in `FROM ${input} AS i`; once, if there is no `before`
+   * @param changed the rows that `before` has changed, as a table of the same name would show them: at least these, with its columns
+   */
+  readonly sql: (input: string, changed: string) => string;
 }
 
-export type InputOf<Columns> = { readonly [Name in keyof Columns]: Value };
+export type InputOf<Input extends Columns> = { readonly [Name in keyof Input]: Value };
 
 /** The rows that a batch has returned, and the input rows that the database refused, with the reasons. */
 export interface BatchResult {
   readonly rows: readonly Row[];
-  readonly refused: ReadonlyMap<number, Error>;
+  readonly refused: ReadonlyMap<number, DatabaseError>;
 }
 
 export interface Database {
@@ -34,11 +48,11 @@ export interface Database {
    * Executes a statement for all rows in one transaction. If the database refuses it, executes it for each row alone, so that one row
    * that cannot be stored does not fail the others.
    *
-   * @throws DatabaseError if the database cannot be reached; it is unknown then which rows have been changed
+   * @throws DatabaseError with the effect `unknown`: it is unknown which rows have been changed; or with `none`: it cannot be reached
    */
-  batch<Columns extends Readonly<Record<string, ColumnType>>>(
-    statement: Statement<Columns>,
-    rows: readonly InputOf<Columns>[],
+  batch<Input extends Columns>(
+    statement: Statement<Input>,
+    rows: readonly InputOf<Input>[],
   ): Promise<BatchResult>;
   /** Executes one statement with `$1`, `$2`. @throws DatabaseError */
   query(sql: string, values?: readonly Value[]): Promise<readonly Row[]>;
@@ -47,33 +61,38 @@ export interface Database {
   close(): Promise<void>;
 }
 
+/**
+ * What a failed statement has changed. `none`: nothing, and it may succeed later. `none-ever`: nothing, because the database does not
+ * accept a value. `unknown`: the connection was lost before the answer.
+ */
+export type Effect = 'none' | 'none-ever' | 'unknown';
+
 /** The database has not executed a statement, or it is unknown whether it has. */
 export class DatabaseError extends Error {
   override readonly name = 'DatabaseError';
-  /** Whether the statement was refused, and has changed nothing. */
-  readonly isRefused: boolean;
+  readonly effect: Effect;
 
-  constructor(
-    message: string,
-    { cause, isRefused }: { readonly cause: unknown; readonly isRefused: boolean },
-  ) {
+  constructor(message: string, effect: Effect, cause?: unknown) {
     super(message, { cause });
-    this.isRefused = isRefused;
+    this.effect = effect;
   }
 }
+
+export const hasNoEffect = (thrown: unknown): thrown is DatabaseError =>
+  thrown instanceof DatabaseError && thrown.effect !== 'unknown';
 
 /** Executes a statement for each row alone. */
 export async function oneByOne<Input>(
   rows: readonly Input[],
   execute: (row: Input) => Promise<readonly Row[]>,
 ): Promise<BatchResult> {
-  const refused = new Map<number, Error>();
+  const refused = new Map<number, DatabaseError>();
   const results: Row[] = [];
   for (const [index, row] of rows.entries())
     try {
       results.push(...(await execute(row)));
     } catch (thrown) {
-      if (!(thrown instanceof DatabaseError) || !thrown.isRefused) throw thrown;
+      if (!hasNoEffect(thrown)) throw thrown;
       refused.set(index, thrown);
     }
   return { rows: results, refused };

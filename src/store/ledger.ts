@@ -1,16 +1,13 @@
 /**
- * The ledger as a table: one row for each write that a TPP has asked for, and how far it got (ADR 120).
+ * The ledger as a table: one row for each write that a TPP has asked for, and how far it got (ADR 120, ledger-steps.ts).
  *
- *     claimed --> sending --> answered            the bank has answered
- *        |           |   \--> in-doubt --> happened | (deleted)   by an operator or a read
- *        |           \------> (deleted)           the bank has not processed it
- *        \------------------> (deleted)           nothing was sent
- *
- * Only a claimed row may be taken over by another attempt, and only if its instance is dead: nothing was sent. Every statement names the
- * attempt that it continues, and returns the attempts that it has changed; nothing else decides.
+ * Only the row of an attempt that has sent nothing can become that of another attempt. If an answer of the database is lost, a statement
+ * is repeated: it has an effect only once, and finds out what has become of its row.
  */
 
-import type { ColumnType, Database, InputOf, Row, Statement, Value } from './database.ts';
+import { collect } from './collect.ts';
+import type { BatchResult, Columns, Database, DatabaseError, InputOf, Row, Statement } from './database.ts';
+import * as statements from './ledger-statements.ts';
 
 /** What identifies a write. `payment` is empty for an initiation. */
 export interface LedgerKey {
@@ -20,15 +17,23 @@ export interface LedgerKey {
   readonly requestId: string;
 }
 
-/** A write that is to be claimed. */
-export interface NewClaim extends LedgerKey {
+/** One attempt to execute a write. */
+export interface Attempt extends LedgerKey {
   readonly attempt: string;
+}
+
+/** A write that is to be claimed. */
+export interface NewClaim extends Attempt {
   readonly instance: string;
   readonly path: string;
   readonly fingerprintKey: string | undefined;
   readonly fingerprintRequest: string;
   readonly fingerprintContent: string;
-  readonly followsReleased: boolean;
+}
+
+/** An attempt that the bank may have received: with all that its row contains, in case the database has lost the row. */
+export interface SentWrite extends NewClaim {
+  readonly environment: string;
 }
 
 /** The answer of the bank. */
@@ -37,276 +42,228 @@ export interface LedgerAnswer {
   /** JSON. */
   readonly headers: string;
   readonly body: Buffer;
-  readonly paymentId: string | undefined;
   readonly outcome: string | undefined;
   /** Set if the answer leaves open whether the bank has executed the request: the reason. */
   readonly why: string | undefined;
+  /** The payment that an initiation has created. */
+  readonly created: NewPayment | undefined;
 }
 
-/** One attempt, as later statements name it. */
-export interface Attempt extends LedgerKey {
-  readonly attempt: string;
+export interface NewPayment {
+  readonly paymentId: string;
+  /** Service and product: `payments/sepa-credit-transfers`. */
+  readonly initiatedAs: string;
+  /** Whether it is remembered for ever. */
+  readonly isPermanent: boolean;
 }
 
 /** A stored row. Times in milliseconds since 1970, on the clock of the database. */
 export type LedgerRow = Row;
 
 export type ClaimOutcome =
-  | { readonly kind: 'claimed'; readonly activeEnvironment: string | undefined }
+  | {
+      readonly kind: 'claimed';
+      readonly activeEnvironment: string | undefined;
+      /** Whether an earlier attempt with this key was sent, and released. */
+      readonly followsReleased: boolean;
+    }
   /** Another attempt has the row. */
   | { readonly kind: 'exists'; readonly row: LedgerRow }
-  | { readonly kind: 'refused'; readonly cause: Error };
-
-/** An instance that has not reported for this long is dead. Milliseconds. */
-const instanceLeaseMs = 6_000;
-
-const keyColumns = { tenant: 'text', operation: 'text', payment: 'text', request_id: 'text' } as const;
-const attemptColumns = { ...keyColumns, attempt: 'text' } as const;
-
-const isSameRow =
-  'ledger.tenant = i.tenant AND ledger.operation = i.operation AND ledger.payment = i.payment AND ledger.request_id = i.request_id';
-const isSameAttempt = `${isSameRow} AND ledger.attempt = i.attempt`;
-
-/** Sorted, so that two instances take the locks of several rows in one order. */
-const claim = statement(
-  {
-    ...attemptColumns,
-    instance: 'text',
-    path: 'text',
-    fingerprint_key: 'text',
-    fingerprint_request: 'text',
-    fingerprint_content: 'text',
-    follows_released: 'boolean',
-  },
-  (input) => `
-    INSERT INTO ledger AS l (tenant, operation, payment, request_id, step, attempt, instance, path,
-      fingerprint_key, fingerprint_request, fingerprint_content, follows_released, claimed_at)
-    SELECT i.tenant, i.operation, i.payment, i.request_id, 'claimed', i.attempt, i.instance, i.path,
-      i.fingerprint_key, i.fingerprint_request, i.fingerprint_content, i.follows_released, now_ms()
-    FROM ${input} AS i WHERE true ORDER BY i.tenant, i.operation, i.payment, i.request_id
-    ON CONFLICT (tenant, operation, payment, request_id) DO UPDATE SET
-      attempt = excluded.attempt, instance = excluded.instance, path = excluded.path,
-      fingerprint_key = excluded.fingerprint_key, fingerprint_request = excluded.fingerprint_request,
-      fingerprint_content = excluded.fingerprint_content, follows_released = l.follows_released, claimed_at = excluded.claimed_at
-      WHERE l.step = 'claimed' AND NOT EXISTS (
-        SELECT 1 FROM instance WHERE id = l.instance AND seen_at > now_ms() - ${instanceLeaseMs})
-    RETURNING attempt, (SELECT environment FROM active_environment) AS environment`,
-);
-
-const read = statement(
-  keyColumns,
-  (input) => `SELECT ledger.* FROM ${input} AS i JOIN ledger ON ${isSameRow}`,
-);
-
-const markSending = statement(
-  { ...attemptColumns, environment: 'text', listen_ms: 'bigint' },
-  (input) => `
-    UPDATE ledger SET step = 'sending', environment = i.environment, listened_until = now_ms() + i.listen_ms
-    FROM ${input} AS i WHERE ${isSameAttempt} AND ledger.step = 'claimed'
-    RETURNING ledger.attempt`,
-);
-
-const recordAnswer = statement(
-  {
-    ...attemptColumns,
-    status: 'integer',
-    headers: 'text',
-    body: 'bytea',
-    payment_id: 'text',
-    outcome: 'text',
-    why: 'text',
-  },
-  (input) => `
-    UPDATE ledger SET step = 'answered', status = i.status, headers = i.headers, body = i.body,
-      payment_id = i.payment_id, outcome = i.outcome, why = i.why, answered_at = now_ms()
-    FROM ${input} AS i WHERE ${isSameAttempt} AND ledger.step IN ('sending', 'in-doubt')
-    RETURNING ledger.attempt`,
-);
-
-const release = statement(
-  attemptColumns,
-  (input) => `
-    DELETE FROM ledger WHERE (tenant, operation, payment, request_id, attempt) IN (
-      SELECT i.tenant, i.operation, i.payment, i.request_id, i.attempt FROM ${input} AS i)
-      AND step IN ('claimed', 'sending')
-    RETURNING attempt`,
-);
-
-const markInDoubt = statement(
-  { ...attemptColumns, why: 'text', outcome: 'text' },
-  (input) => `
-    UPDATE ledger SET step = 'in-doubt', why = i.why, outcome = i.outcome
-    FROM ${input} AS i WHERE ${isSameAttempt} AND ledger.step = 'sending'
-    RETURNING ledger.attempt`,
-);
-
-/** As happened, with the id of the payment if it is known. */
-const resolveHappened = statement(
-  { ...attemptColumns, payment_id: 'text' },
-  (input) => `
-    UPDATE ledger SET step = 'happened', why = NULL, payment_id = coalesce(i.payment_id, ledger.payment_id), answered_at = now_ms()
-    FROM ${input} AS i WHERE ${isSameAttempt} AND ledger.why IS NOT NULL
-    RETURNING ledger.attempt`,
-);
-
-/** As not happened: refused while the instance may still send, or the answer may still arrive. */
-const resolveNotHappened = statement(
-  attemptColumns,
-  (input) => `
-    DELETE FROM ledger WHERE (tenant, operation, payment, request_id, attempt) IN (
-      SELECT i.tenant, i.operation, i.payment, i.request_id, i.attempt FROM ${input} AS i)
-      AND why IS NOT NULL AND listened_until < now_ms()
-    RETURNING attempt`,
-);
-
-export type Ledger = ReturnType<typeof createLedger>;
+  /** Nothing is stored, and nothing may be sent. */
+  | { readonly kind: 'refused'; readonly cause: DatabaseError };
 
 /**
- * The ledger in a database. Each function takes all writes of a tick together.
- *
- * @param onRefused called for a write that the database cannot store, such as a payment id with a NUL: its row stays as it was
- * @throws DatabaseError if the database cannot be reached
+ * What has become of the outcome of a write that was sent. `in-doubt`: the answer is not stored, because it names a payment that may belong
+ * to another tenant, or cannot be stored; the TPP does not get it. `two-attempts`: another attempt has reached the bank, too.
  */
-export function createLedger(database: Database, onRefused: (cause: Error) => void = () => {}) {
-  const changed = async <Columns extends Readonly<Record<string, ColumnType>>>(
-    statement: Statement<Columns>,
-    rows: readonly InputOf<Columns>[],
-  ): Promise<ReadonlySet<string>> => {
-    const { rows: returned, refused } = await database.batch(statement, rows);
-    for (const cause of refused.values()) onRefused(cause);
-    return new Set(returned.map(({ attempt }) => String(attempt)));
+export type RecordOutcome = 'recorded' | 'in-doubt' | 'two-attempts';
+
+/** How often a row that another attempt changes at the same time is looked at again. */
+const maxLooks = 5;
+
+export type LedgerTable = ReturnType<typeof createLedgerTable>;
+
+/** The ledger in a database. Every function @throws DatabaseError. What is called in one turn of the event loop is sent together. */
+export function createLedgerTable(database: Database) {
+  const readBatch = batched(statements.read, 'several');
+  const claimBatch = collect(async (claims: readonly NewClaim[]) => {
+    const firsts = firstsByKey(claims);
+    const { rows, refused } = await database.batch(statements.claim, firsts.map(claimColumns));
+    const won = new Map(rows.map((row) => [row.attempt, row]));
+    const causes = new Map([...refused].map(([index, cause]) => [firsts[index], cause]));
+    return claims.map((one) => ({ row: won.get(one.attempt), cause: causes.get(one) }));
+  });
+  const markBatch = batched(statements.mark);
+  const recordBatch = batched(statements.recordAnswer);
+  const releaseBatch = batched(statements.release);
+  const inDoubtBatch = batched(statements.markInDoubt);
+  const happenedBatch = batched(statements.resolveHappened);
+  const notHappenedBatch = batched(statements.resolveNotHappened);
+
+  async function claim(one: NewClaim, looksLeft = maxLooks): Promise<ClaimOutcome> {
+    const { row, cause } = await claimBatch(one);
+    if (cause) return { kind: 'refused', cause };
+    if (row)
+      return {
+        kind: 'claimed',
+        activeEnvironment: row.active_environment === null ? undefined : String(row.active_environment),
+        followsReleased: Boolean(row.follows_released),
+      };
+    const stored = await read(one);
+    // It may be free by now: another attempt has just released it.
+    const isFree = !stored || stored.step === 'released';
+    return isFree && looksLeft > 0 ? claim(one, looksLeft - 1) : existing(stored, one);
+  }
+
+  const read = async (key: LedgerKey): Promise<LedgerRow | undefined> => {
+    const { row, cause } = await readBatch(keyColumns(key));
+    if (cause) throw cause;
+    return row;
   };
 
+  /** The write-ahead mark: the bank may receive the request from now on. @param listenMs for how long an answer is awaited */
+  async function mark(
+    one: Attempt & { readonly environment: string; readonly listenMs: number },
+  ): Promise<boolean> {
+    const marked = await markBatch({
+      ...attemptColumns(one),
+      environment: one.environment,
+      listen_ms: one.listenMs,
+    });
+    if (marked.cause) throw marked.cause;
+    return marked.row !== undefined;
+  }
+
+  /** The answer, for repeats. */
+  async function recordAnswer(sent: SentWrite, answer: LedgerAnswer): Promise<RecordOutcome> {
+    const { created } = answer;
+    const columns = {
+      ...attemptColumns(sent),
+      environment: sent.environment,
+      status: answer.status,
+      headers: answer.headers,
+      body: answer.body,
+      outcome: answer.outcome ?? null,
+      why: answer.why ?? null,
+      payment_id: created?.paymentId ?? null,
+      initiated_as: created?.initiatedAs ?? null,
+      is_permanent: created?.isPermanent ?? null,
+    };
+    return recordOutcome(sent, async () => {
+      const { row, cause } = await recordBatch(columns);
+      if (cause?.effect !== 'none-ever') {
+        if (cause) throw cause;
+        return row && (row.step === 'answered' ? 'recorded' : 'in-doubt');
+      }
+      const why = `the answer of the bank cannot be stored: ${cause.message}`;
+      return (await markInDoubt(sent, { why, outcome: 'in-doubt' })) === 'two-attempts'
+        ? 'two-attempts'
+        : 'in-doubt';
+    });
+  }
+
+  /** It is unknown whether the bank has executed the request. */
+  async function markInDoubt(
+    sent: SentWrite,
+    { why, outcome }: { readonly why: string; readonly outcome?: string },
+  ): Promise<RecordOutcome> {
+    return recordOutcome(sent, async () => {
+      const { environment } = sent;
+      const doubt = { ...attemptColumns(sent), environment, why, outcome: outcome ?? null };
+      const { row, cause } = await inDoubtBatch(doubt);
+      if (cause) throw cause;
+      return row && 'recorded';
+    });
+  }
+
+  /** @param write @returns `undefined` if it has found no row of this attempt that it may change */
+  async function recordOutcome(
+    sent: SentWrite,
+    write: () => Promise<RecordOutcome | undefined>,
+    looksLeft = maxLooks,
+  ): Promise<RecordOutcome> {
+    const outcome = await write();
+    if (outcome) return outcome;
+    const stored = await read(sent);
+    if (stored?.attempt === sent.attempt) return stored.step === 'in-doubt' ? 'in-doubt' : 'recorded'; // by a lost answer of the database
+    const isOwnAgain = stored ? await claimBack(sent, stored) : await insertLost(sent);
+    if (!isOwnAgain && stored && (await reportTwo(sent, stored))) return 'two-attempts';
+    if (looksLeft === 0) throw new Error('another attempt changes the row of the ledger again and again');
+    return recordOutcome(sent, write, looksLeft - 1);
+  }
+
+  async function insertLost(sent: SentWrite): Promise<boolean> {
+    await changes(statements.insertLost, { ...claimColumns(sent), environment: sent.environment });
+    return true; // or another attempt has inserted its own: then the next look finds it
+  }
+
+  const claimBack = (sent: SentWrite, { attempt }: LedgerRow) =>
+    changes(statements.takeBack, {
+      ...attemptColumns(sent),
+      other: attempt ?? null,
+      instance: sent.instance,
+      environment: sent.environment,
+    });
+
+  const reportTwo = (sent: SentWrite, { attempt }: LedgerRow) =>
+    changes(statements.reportOther, {
+      ...keyColumns(sent),
+      other: attempt ?? null,
+      described: `another attempt with this X-Request-ID has reached ${sent.environment}, too`,
+    });
+
+  /** Whether a statement has changed a row. */
+  async function changes<Input extends Columns>(
+    statement: Statement<Input>,
+    input: InputOf<Input>,
+  ): Promise<boolean> {
+    const { rows, refused } = await database.batch(statement, [input]);
+    for (const cause of refused.values()) throw cause;
+    return rows.length > 0;
+  }
+
   return {
-    /** Claims writes; the outcomes are in the order of the claims. Of equal keys in one call, the first one is claimed. */
-    async claim(claims: readonly NewClaim[]): Promise<readonly ClaimOutcome[]> {
-      const firsts = firstsByKey(claims);
-      const { rows, refused } = await database.batch(
-        claim,
-        firsts.map((one) => ({
-          ...attemptOf(one),
-          instance: one.instance,
-          path: one.path,
-          fingerprint_key: one.fingerprintKey ?? null,
-          fingerprint_request: one.fingerprintRequest,
-          fingerprint_content: one.fingerprintContent,
-          follows_released: one.followsReleased,
-        })),
-      );
-      const won = new Map(rows.map(({ attempt, environment }) => [attempt, environment]));
-      const causes = new Map([...refused].map(([index, cause]) => [firsts[index], cause]));
-      const others = claims.filter((one) => !won.has(one.attempt) && !causes.has(one));
-      const stored = new Map((await readRows(others)).map((row) => [keyText(keyIn(row)), row]));
-      return Promise.all(
-        claims.map(async (one): Promise<ClaimOutcome> => {
-          const environment = won.get(one.attempt);
-          if (environment !== undefined)
-            return {
-              kind: 'claimed',
-              activeEnvironment: environment === null ? undefined : String(environment),
-            };
-          const cause = causes.get(one);
-          if (cause) return { kind: 'refused', cause };
-          const row = stored.get(keyText(one));
-          if (row) return { kind: 'exists', row };
-          // No insert and no row: the other attempt was released in between.
-          const [again] = await this.claim([one]);
-          return again ?? { kind: 'refused', cause: new Error('the row was released again and again') };
-        }),
-      );
-    },
-
-    /**
-     * The write-ahead mark: the bank may receive the request from now on.
-     *
-     * @param listenMs for how long an answer is awaited
-     * @returns the attempts that may be sent; another attempt has taken over the others
-     */
-    markSending: (
-      attempts: readonly (Attempt & { readonly environment: string; readonly listenMs: number })[],
-    ) =>
-      changed(
-        markSending,
-        attempts.map((one) => ({ ...attemptOf(one), environment: one.environment, listen_ms: one.listenMs })),
-      ),
-
-    /** @returns the attempts whose answers are stored, for repeats */
-    recordAnswers: (attempts: readonly (Attempt & LedgerAnswer)[]) =>
-      changed(
-        recordAnswer,
-        attempts.map((one) => ({
-          ...attemptOf(one),
-          status: one.status,
-          headers: one.headers,
-          body: one.body,
-          payment_id: one.paymentId ?? null,
-          outcome: one.outcome ?? null,
-          why: one.why ?? null,
-        })),
-      ),
+    claim: (one: NewClaim) => claim(one),
+    read,
+    mark,
+    recordAnswer,
+    markInDoubt,
 
     /** Nothing was sent, or the bank has not processed the request. */
-    release: (attempts: readonly Attempt[]) => changed(release, attempts.map(attemptOf)),
+    async release(one: Attempt): Promise<void> {
+      const { cause } = await releaseBatch(attemptColumns(one));
+      if (cause) throw cause;
+    },
 
-    /** It is unknown whether the bank has executed the request. */
-    markInDoubt: (attempts: readonly (Attempt & { readonly why: string; readonly outcome?: string })[]) =>
-      changed(
-        markInDoubt,
-        attempts.map((one) => ({ ...attemptOf(one), why: one.why, outcome: one.outcome ?? null })),
-      ),
+    /** @returns false if it is not in doubt any more, or the payment belongs to another tenant */
+    async resolveHappened(one: Attempt, created?: NewPayment): Promise<boolean> {
+      const { row, cause } = await happenedBatch({
+        ...attemptColumns(one),
+        payment_id: created?.paymentId ?? null,
+        initiated_as: created?.initiatedAs ?? null,
+        is_permanent: created?.isPermanent ?? null,
+      });
+      if (cause) throw cause;
+      return row !== undefined;
+    },
 
-    resolveHappened: (attempts: readonly (Attempt & { readonly paymentId?: string })[]) =>
-      changed(
-        resolveHappened,
-        attempts.map((one) => ({ ...attemptOf(one), payment_id: one.paymentId ?? null })),
-      ),
-
-    resolveNotHappened: (attempts: readonly Attempt[]) =>
-      changed(resolveNotHappened, attempts.map(attemptOf)),
-
-    read: (keys: readonly LedgerKey[]) => readRows(keys),
+    /** @returns false if it is not in doubt any more, or its answer may still arrive */
+    async resolveNotHappened(one: Attempt): Promise<boolean> {
+      const { row, cause } = await notHappenedBatch(attemptColumns(one));
+      if (cause) throw cause;
+      return row !== undefined;
+    },
 
     /** The writes in doubt, the oldest first. */
-    inDoubt: (limit: number) =>
+    inDoubt: (limit: number): Promise<readonly LedgerRow[]> =>
       database.query('SELECT * FROM ledger WHERE why IS NOT NULL ORDER BY claimed_at LIMIT $1', [limit]),
 
-    /** Reports that an instance lives. */
-    heartbeat: async (instance: string): Promise<void> => {
-      await database.query(
-        `INSERT INTO instance (id, seen_at) VALUES ($1, now_ms())
-         ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at`,
-        [instance],
-      );
-    },
-
-    /** An instance that ends reports no more: the others need not wait until it counts as dead. */
-    deregister: async (instance: string): Promise<void> => {
-      await database.query('DELETE FROM instance WHERE id = $1', [instance]);
-    },
-
-    /**
-     * Takes over what dead instances have left: a claim that was never marked is deleted, and a mark is in doubt.
-     *
-     * @param instance must have reported without a gap for `instanceLeaseMs`: after an outage of the database, everyone looks dead
-     * @returns the attempts that are in doubt now
-     */
-    async recover(instance: string): Promise<readonly Row[]> {
-      const isLeft = `answered_at IS NULL AND why IS NULL AND instance <> $1 AND NOT EXISTS (
-        SELECT 1 FROM instance WHERE id = ledger.instance AND seen_at > now_ms() - ${instanceLeaseMs})`;
-      await database.query(`DELETE FROM ledger WHERE step = 'claimed' AND ${isLeft}`, [instance]);
-      return database.query(
-        `UPDATE ledger SET step = 'in-doubt', why = 'the gateway instance that sent it has ended'
-         WHERE step = 'sending' AND ${isLeft} RETURNING *`,
-        [instance],
-      );
-    },
-
-    /** Deletes answered writes whose window has passed. @returns how many; call it again if that is `limit` */
+    /** Deletes writes whose window has passed since they ended. @returns how many; call it again if that is `limit` */
     async deleteExpired(windowMs: number, limit: number): Promise<number> {
       const deleted = await database.query(
-        `DELETE FROM ledger WHERE (tenant, operation, payment, request_id) IN (
-           SELECT tenant, operation, payment, request_id FROM ledger
-           WHERE claimed_at < now_ms() - $1 AND answered_at < now_ms() - $1 AND why IS NULL
+        `DELETE FROM ledger WHERE (request_id, tenant, operation, payment) IN (
+           SELECT request_id, tenant, operation, payment FROM ledger
+           WHERE claimed_at < now_ms() - $1 AND ended_at < now_ms() - $1 AND why IS NULL
            ORDER BY claimed_at LIMIT $2)
          RETURNING attempt`,
         [windowMs, limit],
@@ -315,41 +272,68 @@ export function createLedger(database: Database, onRefused: (cause: Error) => vo
     },
   };
 
-  async function readRows(keys: readonly LedgerKey[]): Promise<readonly LedgerRow[]> {
-    if (keys.length === 0) return [];
-    return (await database.batch(read, keys.map(keyOf))).rows;
+  /** Executes a statement for all inputs of a turn of the event loop; the result of each is the row that it has returned. */
+  function batched<Input extends Columns>(
+    statement: Statement<Input>,
+    rowsBy: 'attempt' | 'several' = 'attempt',
+  ) {
+    return collect(async (inputs: readonly InputOf<Input>[]) => {
+      const result = await database.batch(statement, inputs);
+      return rowsBy === 'attempt' ? byAttempt(inputs, result) : byKey(inputs, result);
+    });
   }
 }
 
-function statement<const Columns extends Readonly<Record<string, ColumnType>>>(
-  columns: Columns,
-  sql: (input: string) => string,
-): Statement<Columns> {
-  return { columns, sql };
+interface Returned {
+  readonly row: Row | undefined;
+  readonly cause: DatabaseError | undefined;
 }
 
-const keyOf = ({ tenant, operation, payment, requestId }: LedgerKey) => ({
+function byAttempt(inputs: readonly Row[], { rows, refused }: BatchResult): readonly Returned[] {
+  const found = new Map(rows.map((row) => [row.attempt, row]));
+  return inputs.map((input, index) => ({
+    row: input.attempt === undefined ? undefined : found.get(input.attempt),
+    cause: refused.get(index),
+  }));
+}
+
+function byKey(inputs: readonly Row[], { rows, refused }: BatchResult): readonly Returned[] {
+  const found = new Map(rows.map((row) => [keyText(row), row]));
+  return inputs.map((input, index) => ({ row: found.get(keyText(input)), cause: refused.get(index) }));
+}
+
+const keyText = ({ request_id, tenant, operation, payment }: Row): string =>
+  JSON.stringify([request_id, tenant, operation, payment]);
+
+/** The row that another attempt has, or had until now. */
+function existing(stored: LedgerRow | undefined, one: NewClaim): ClaimOutcome {
+  return { kind: 'exists', row: stored ?? { ...claimColumns(one), step: 'claimed' } };
+}
+
+const keyColumns = ({ tenant, operation, payment, requestId }: LedgerKey) => ({
+  request_id: requestId.toLowerCase(),
   tenant,
   operation,
   payment,
-  request_id: requestId.toLowerCase(),
 });
 
-const attemptOf = (one: Attempt) => ({ ...keyOf(one), attempt: one.attempt });
+const attemptColumns = (one: Attempt) => ({ ...keyColumns(one), attempt: one.attempt });
 
-const keyText = ({ tenant, operation, payment, requestId }: LedgerKey): string =>
-  JSON.stringify([tenant, operation, payment, requestId.toLowerCase()]);
-
-const keyIn = (row: Readonly<Record<string, Value>>): LedgerKey => ({
-  tenant: String(row.tenant),
-  operation: String(row.operation),
-  payment: String(row.payment),
-  requestId: String(row.request_id),
+const claimColumns = (one: NewClaim) => ({
+  ...attemptColumns(one),
+  instance: one.instance,
+  path: one.path,
+  fingerprint_key: one.fingerprintKey ?? null,
+  fingerprint_request: one.fingerprintRequest,
+  fingerprint_content: one.fingerprintContent,
 });
 
-/** PostgreSQL refuses to update a row twice in one statement. */
+/** PostgreSQL refuses to change a row twice in one statement. */
 function firstsByKey(claims: readonly NewClaim[]): readonly NewClaim[] {
   const firsts = new Map<string, NewClaim>();
-  for (const one of claims) if (!firsts.has(keyText(one))) firsts.set(keyText(one), one);
+  for (const one of claims) {
+    const key = keyText(keyColumns(one));
+    if (!firsts.has(key)) firsts.set(key, one);
+  }
   return [...firsts.values()];
 }

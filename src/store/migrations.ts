@@ -1,19 +1,21 @@
 /** The schema of the database, as numbered migrations for both dialects. */
 
-import { type Database, DatabaseError } from './database.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Database, DatabaseError, hasNoEffect } from './database.ts';
+import { setPostgresSettings } from './postgres-settings.ts';
 
-/** A script, or one for each dialect. A released migration never changes. */
+/** A script for each dialect. A released migration never changes. */
 type Migration = Readonly<Record<Database['dialect'], string>>;
 
-const ledger = (types: { readonly bytes: string; readonly time: string; readonly options: string }) => `
+const tables = (types: { readonly bytes: string; readonly time: string; readonly options: string }) => `
   CREATE TABLE ledger (
+    -- In lower case. First, so that the writes of all tenants with one id are found.
+    request_id text NOT NULL,
     tenant text NOT NULL,
     operation text NOT NULL,
     -- Of a request for an existing payment; empty for an initiation: one X-Request-ID may serve a payment and its cancellation.
     payment text NOT NULL,
-    -- In lower case.
-    request_id text NOT NULL,
-    step text NOT NULL CHECK (step IN ('claimed', 'sending', 'answered', 'happened', 'in-doubt')),
+    step text NOT NULL CHECK (step IN ('claimed', 'sending', 'released', 'answered', 'happened', 'in-doubt')),
     -- A new claim of the same key gets another one.
     attempt text NOT NULL,
     instance text NOT NULL,
@@ -29,22 +31,44 @@ const ledger = (types: { readonly bytes: string; readonly time: string; readonly
     outcome text,
     -- Why it is in doubt.
     why text,
+    -- Another attempt with this key that has reached the bank, too: for operators.
+    other_attempt text,
     status integer,
     headers text,
     body ${types.bytes},
     claimed_at ${types.time} NOT NULL,
+    marked_at ${types.time},
+    -- Until when an answer is awaited.
     listened_until ${types.time},
-    answered_at ${types.time},
-    PRIMARY KEY (tenant, operation, payment, request_id)
+    -- When it was released, answered, or resolved as happened.
+    ended_at ${types.time},
+    PRIMARY KEY (request_id, tenant, operation, payment)
   )${types.options};
   -- No index contains the step: so that a mark is an update in place.
-  CREATE INDEX ledger_unanswered ON ledger (instance) WHERE answered_at IS NULL;
+  CREATE INDEX ledger_running ON ledger (instance) WHERE ended_at IS NULL;
   CREATE INDEX ledger_in_doubt ON ledger (claimed_at) WHERE why IS NOT NULL;
   CREATE INDEX ledger_claimed_at ON ledger (claimed_at);
 
+  -- Which environment and tenant a payment belongs to. Two banks may give the same id to two payments.
+  CREATE TABLE payment (
+    payment_id text NOT NULL,
+    environment text NOT NULL,
+    tenant text NOT NULL,
+    -- Service and product of its initiation: payments/sepa-credit-transfers
+    initiated_as text NOT NULL,
+    -- Whether it is remembered for ever, as a standing order is.
+    is_permanent boolean NOT NULL,
+    created_at ${types.time} NOT NULL,
+    used_at ${types.time} NOT NULL,
+    PRIMARY KEY (payment_id, environment)
+  );
+  CREATE INDEX payment_used_at ON payment (used_at) WHERE NOT is_permanent;
+
   CREATE TABLE instance (
     id text PRIMARY KEY,
-    seen_at ${types.time} NOT NULL
+    seen_at ${types.time} NOT NULL,
+    -- Since when it has reported without a gap.
+    reporting_since ${types.time} NOT NULL
   )${types.options};
 
   CREATE TABLE active_environment (
@@ -55,18 +79,22 @@ const ledger = (types: { readonly bytes: string; readonly time: string; readonly
 
 const migrations: readonly Migration[] = [
   {
-    sqlite: ledger({ bytes: 'blob', time: 'integer', options: '' }),
+    sqlite: tables({ bytes: 'blob', time: 'integer', options: '' }),
     postgres: `
       CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS
         'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint';
-      ${ledger({ bytes: 'bytea', time: 'bigint', options: ' WITH (fillfactor = 70)' })}`,
+      ${tables({ bytes: 'bytea', time: 'bigint', options: ' WITH (fillfactor = 70)' })};
+      ${setPostgresSettings}`,
   },
 ];
 
 /** The newest version that this build knows. */
 const schemaVersion = migrations.length;
+/** For how long a lock on the schema is tried again: an instance that migrates, or a long transaction. */
+const attempts = 20;
+const retryAfterMs = 250;
 
-/** @returns the version of the schema; 0 for an empty database */
+/** @returns the version of the schema; 0 for an empty database. @throws DatabaseError */
 export async function schemaVersionOf(database: Database): Promise<number> {
   const exists =
     database.dialect === 'sqlite'
@@ -78,22 +106,36 @@ export async function schemaVersionOf(database: Database): Promise<number> {
 }
 
 /**
- * Applies the migrations that are missing, each in a transaction of its own.
+ * Applies the migrations that are missing, each in a transaction of its own. Several instances may do so at the same time.
  *
- * @throws DatabaseError if the schema is newer than this build
+ * @throws DatabaseError if the schema is newer than this build, or cannot be changed
  */
 export async function migrate(database: Database): Promise<void> {
-  const present = await schemaVersionOf(database);
-  if (present > schemaVersion)
-    throw new DatabaseError(
-      `the database has schema version ${present}, and this version of Penstock knows ${schemaVersion}; start a newer version`,
-      { cause: undefined, isRefused: true },
-    );
-  if (present === 0)
-    await database.execute('CREATE TABLE IF NOT EXISTS penstock_schema (version integer PRIMARY KEY)');
-  for (const [index, migration] of migrations.entries())
-    if (index >= present)
-      await database.execute(
-        `${migration[database.dialect]}; INSERT INTO penstock_schema (version) VALUES (${index + 1})`,
+  for (let failures = 0; ; ) {
+    const present = await schemaVersionOf(database);
+    if (present > schemaVersion)
+      throw new DatabaseError(
+        `the database has schema version ${present}, and this version of Penstock knows ${schemaVersion}; start a newer version`,
+        'none-ever',
       );
+    const next = migrations[present];
+    if (!next) return;
+    try {
+      await database.execute(scriptOf(database, next[database.dialect], present + 1));
+    } catch (thrown) {
+      // Another instance may have applied it, or holds a lock.
+      if (!hasNoEffect(thrown) || ++failures === attempts) throw thrown;
+      await sleep(retryAfterMs);
+    }
+  }
+}
+
+/** The version is stored first: of two instances, the other one waits for it, and is then refused. */
+function scriptOf({ dialect }: Database, migration: string, version: number): string {
+  const limits =
+    dialect === 'postgres' ? `SET LOCAL lock_timeout = '1s'; SET LOCAL statement_timeout = 0;` : '';
+  return `${limits}
+    CREATE TABLE IF NOT EXISTS penstock_schema (version integer PRIMARY KEY);
+    INSERT INTO penstock_schema (version) VALUES (${version});
+    ${migration}`;
 }

@@ -1,9 +1,19 @@
 /** The database of several instances: PostgreSQL. Only this file imports pg. */
 
 import { Client, Pool, type PoolClient, types } from 'pg';
-import { type Database, DatabaseError, oneByOne, type Row, type Value } from './database.ts';
+import {
+  type Columns,
+  type Database,
+  DatabaseError,
+  type Effect,
+  hasNoEffect,
+  oneByOne,
+  type Row,
+  type Statement,
+  type Value,
+} from './database.ts';
 
-/** Few, so that statements that arrive together share one. */
+/** Few: while all of them are in use, requests wait, and their statements are sent together. */
 const connections = 4;
 /** For connecting, and for each statement. Milliseconds. */
 const timeoutMs = 2_000;
@@ -36,7 +46,7 @@ export function connectPostgres(url: string, onError: (why: string) => void = ()
 
   async function withClient<Result>(use: (client: PoolClient) => Promise<Result>): Promise<Result> {
     const client = await pool.connect().catch((cause: unknown) => {
-      throw new DatabaseError(`PostgreSQL cannot be reached: ${whyOf(cause)}`, { cause, isRefused: true });
+      throw new DatabaseError(`PostgreSQL cannot be reached: ${whyOf(cause)}`, 'none', cause);
     });
     let isBroken = true;
     try {
@@ -44,7 +54,7 @@ export function connectPostgres(url: string, onError: (why: string) => void = ()
       isBroken = false;
       return result;
     } catch (thrown) {
-      isBroken = !(thrown instanceof DatabaseError && thrown.isRefused);
+      isBroken = !hasNoEffect(thrown);
       throw thrown;
     } finally {
       client.release(isBroken); // a connection whose last statement is uncertain is closed
@@ -53,17 +63,17 @@ export function connectPostgres(url: string, onError: (why: string) => void = ()
 
   return {
     dialect: 'postgres',
-    batch({ columns, sql }, rows) {
-      const names = Object.keys(columns);
-      const arrays = Object.values(columns).map((type, index) => `$${index + 1}::${type}[]`);
-      const text = sql(`(SELECT * FROM unnest(${arrays.join(', ')}) AS input (${names.join(', ')}))`);
+    batch(statement, rows) {
+      const names = Object.keys(statement.columns);
+      const text = textOf(statement);
       const valuesOf = (some: readonly Readonly<Record<string, Value>>[]) =>
         names.map((name) => some.map((row) => row[name] ?? null));
       return withClient(async (client) => {
         try {
           return { rows: await run(client, text, valuesOf(rows)), refused: new Map() };
         } catch (thrown) {
-          if (rows.length < 2 || !(thrown instanceof DatabaseError) || !thrown.isRefused) throw thrown;
+          if (!hasNoEffect(thrown)) throw thrown;
+          if (rows.length === 1) return { rows: [], refused: new Map([[0, thrown]]) };
           return oneByOne(rows, (row) => run(client, text, valuesOf([row])));
         }
       });
@@ -92,11 +102,25 @@ async function withTimeout<Result>(client: PoolClient, result: Promise<Result>):
   }
 }
 
-/** An error with a code of SQL comes from the server, which has rolled the statement back. Classes 08 and 57 end connections. */
+/** The input is an array for each column. With a statement before it, both are one statement: they share one round trip and one commit. */
+function textOf<Input extends Columns>({ columns, before, sql }: Statement<Input>): string {
+  const names = Object.keys(columns).join(', ');
+  const arrays = Object.values(columns).map((type, index) => `$${index + 1}::${type}[]`);
+  const input = `(SELECT * FROM unnest(${arrays.join(', ')}) AS input (${names}))`;
+  if (!before) return sql(input, '');
+  return `WITH input AS ${input}, changed AS (${before.sql('input')} RETURNING *) ${sql('input', 'changed')}`;
+}
+
+/** An error with a code of SQL comes from the server, which has rolled the statement back. */
 function databaseError(cause: unknown): DatabaseError {
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
-  const isRefused = /^[0-9A-Z]{5}$/.test(code) && !/^(08|57P)/.test(code);
-  return new DatabaseError(`PostgreSQL: ${whyOf(cause)}`, { cause, isRefused });
+  return new DatabaseError(`PostgreSQL: ${whyOf(cause)}`, effectOf(code), cause);
+}
+
+/** By class (PostgreSQL, appendix A): 08 and 57P end connections, 22 and 23 concern values. */
+function effectOf(code: string): Effect {
+  if (!/^[0-9A-Z]{5}$/.test(code) || /^(08|57P)/.test(code)) return 'unknown';
+  return /^2[23]/.test(code) ? 'none-ever' : 'none';
 }
 
 const whyOf = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause));

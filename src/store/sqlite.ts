@@ -47,16 +47,20 @@ export function openSqlite(file: string, wall: () => number = Date.now): Databas
 
   return {
     dialect: 'sqlite',
-    async batch({ columns, sql }, rows) {
+    async batch({ columns, before, sql }, rows) {
       const names = Object.keys(columns);
-      const text = sql(`(SELECT ${names.map((name, index) => `?${index + 1} AS ${name}`).join(', ')})`);
-      const valuesOf = (row: Readonly<Record<string, Value>>) => names.map((name) => row[name] ?? null);
+      const input = `(SELECT ${names.map((name, index) => `?${index + 1} AS ${name}`).join(', ')})`;
+      const texts = before ? [before.sql(input), sql(input, before.table)] : [sql(input, '')];
+      const run = (row: Readonly<Record<string, Value>>): readonly Row[] => {
+        const values = names.map((name) => row[name] ?? null);
+        return texts.map((text) => all(text, values)).at(-1) ?? [];
+      };
       try {
-        const results = inTransaction(() => rows.flatMap((row) => all(text, valuesOf(row))));
-        return { rows: results, refused: new Map() };
+        return { rows: inTransaction(() => rows.flatMap(run)), refused: new Map() };
       } catch (thrown) {
-        if (rows.length === 0 || !(thrown instanceof DatabaseError)) throw thrown;
-        return oneByOne(rows, async (row) => inTransaction(() => all(text, valuesOf(row))));
+        if (!(thrown instanceof DatabaseError)) throw thrown;
+        if (rows.length === 1) return { rows: [], refused: new Map([[0, thrown]]) };
+        return oneByOne(rows, async (row) => inTransaction(() => run(row)));
       }
     },
     query: async (sql, values = []) => all(sql.replaceAll(/\$(\d+)/g, '?$1'), values),
@@ -69,12 +73,16 @@ function toSqlite(value: Value): string | number | Buffer | null {
   return typeof value === 'boolean' ? Number(value) : value;
 }
 
+/** SQLITE_TOOBIG, SQLITE_CONSTRAINT, SQLITE_MISMATCH and SQLITE_RANGE (sqlite.org/rescode.html). */
+const concernsValue: ReadonlySet<number> = new Set([18, 19, 20, 25]);
+
 /** SQLite answers in this process: a statement that fails has changed nothing. */
 function translated<Result>(run: () => Result): Result {
   try {
     return run();
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw new DatabaseError(`SQLite: ${why}`, { cause, isRefused: true });
+    const code = cause instanceof Error && 'errcode' in cause ? Number(cause.errcode) : 0;
+    throw new DatabaseError(`SQLite: ${why}`, concernsValue.has(code & 0xff) ? 'none-ever' : 'none', cause);
   }
 }

@@ -4,10 +4,13 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
+import { Client } from 'pg';
 import { type Database, DatabaseError } from '../../src/store/database.ts';
-import { createLedger, type Ledger, type NewClaim } from '../../src/store/ledger.ts';
+import { createInstanceTable } from '../../src/store/instances.ts';
+import { createLedgerTable, type LedgerTable, type NewClaim } from '../../src/store/ledger.ts';
 import { migrate, schemaVersionOf } from '../../src/store/migrations.ts';
 import { connectPostgres } from '../../src/store/postgres.ts';
+import { postgresProblems, synchronousStandbys } from '../../src/store/postgres-settings.ts';
 import { openSqlite } from '../../src/store/sqlite.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { newPostgresDatabase, skipWithoutPostgres, startPostgres } from '../kit/postgres.ts';
@@ -58,7 +61,6 @@ const newClaim = (more: Partial<NewClaim> = {}): NewClaim => ({
   fingerprintKey: undefined,
   fingerprintRequest: 'request',
   fingerprintContent: 'content',
-  followsReleased: false,
   ...more,
 });
 
@@ -66,9 +68,26 @@ const answer = {
   status: 201,
   headers: '[["Content-Type","application/json"]]',
   body: Buffer.from([0, 1, 255]),
-  paymentId: 'payment-1',
   outcome: 'accepted',
   why: undefined,
+  created: { paymentId: 'payment-1', initiatedAs: 'payments/sepa-credit-transfers', isPermanent: false },
+};
+
+const withPayment = (paymentId: string) => ({ ...answer, created: { ...answer.created, paymentId } });
+
+const sentTo = (claim: NewClaim, environment = 'sandbox') => ({ ...claim, environment });
+
+const mark = (claim: NewClaim, listenMs = 60_000) => ({ ...sentTo(claim), listenMs });
+
+/** The kinds of the outcomes, and the step of a row that exists. All are claimed in one turn of the event loop. */
+const claimKinds = async (ledger: LedgerTable, claims: readonly NewClaim[]) =>
+  (await Promise.all(claims.map(ledger.claim))).map((outcome) =>
+    outcome.kind === 'exists' ? `exists: ${outcome.row.step}` : outcome.kind,
+  );
+
+const send = async (ledger: LedgerTable, claim: NewClaim, listenMs = 60_000) => {
+  assert.deepEqual(await claimKinds(ledger, [claim]), ['claimed']);
+  assert.equal(await ledger.mark(mark(claim, listenMs)), true);
 };
 
 const again = (claim: NewClaim, more: Partial<NewClaim> = {}) => ({
@@ -86,24 +105,14 @@ for (const [name, { skip, open }] of Object.entries(kinds))
         if (second !== database) await second.close();
       });
       await migrate(database);
-      const refuse = (cause: Error) => assert.fail(cause);
-      const [ledger, other] = [createLedger(database, refuse), createLedger(second, refuse)];
-      await ledger.heartbeat('one');
-      await ledger.heartbeat('two');
-      return { database, ledger, other };
-    }
-
-    /** The kinds of the outcomes, and the step of a row that exists. */
-    const claimKinds = async (ledger: Ledger, claims: readonly NewClaim[]) =>
-      (await ledger.claim(claims)).map((outcome) =>
-        outcome.kind === 'exists' ? `exists: ${outcome.row.step}` : outcome.kind,
+      const [ledger, other] = [createLedgerTable(database), createLedgerTable(second)];
+      const instances = new Map(
+        ['one', 'two', 'dead'].map((id) => [id, createInstanceTable(second, id)] as const),
       );
-
-    const send = async (ledger: Ledger, claim: NewClaim, listenMs = 60_000) => {
-      assert.deepEqual(await claimKinds(ledger, [claim]), ['claimed']);
-      const marked = await ledger.markSending([{ ...claim, environment: 'sandbox', listenMs }]);
-      assert.deepEqual([...marked], [claim.attempt]);
-    };
+      const kill = (id: string) => database.query('UPDATE instance SET seen_at = 0 WHERE id = $1', [id]);
+      for (const id of instances.keys()) await reportAs(database, id);
+      return { database, ledger, other, instances, kill };
+    }
 
     test('has the newest schema, and migrates it once', async (t) => {
       const { database } = await start(t);
@@ -119,19 +128,33 @@ for (const [name, { skip, open }] of Object.entries(kinds))
       await assert.rejects(migrate(database), /schema version 1000.*start a newer version/);
     });
 
-    test('stores an answer for repeats, byte for byte', async (t) => {
-      const { ledger } = await start(t);
+    test('stores an answer for repeats, byte for byte, and the payment that it names', async (t) => {
+      const { database, ledger } = await start(t);
       const claim = newClaim();
       await send(ledger, claim);
-      assert.equal((await ledger.recordAnswers([{ ...claim, ...answer }])).size, 1);
-      const [outcome] = await ledger.claim([again(claim)]);
-      assert.ok(outcome?.kind === 'exists');
+      assert.equal(await ledger.recordAnswer(sentTo(claim), answer), 'recorded');
+      const outcome = await ledger.claim(again(claim));
+      assert.ok(outcome.kind === 'exists');
       const { row } = outcome;
       assert.deepEqual(
         [row.step, row.status, row.headers, row.payment_id, row.attempt, row.environment],
         ['answered', 201, answer.headers, 'payment-1', claim.attempt, 'sandbox'],
       );
       assert.deepEqual(Buffer.from(row.body as Buffer), answer.body);
+      const payments = await database.query(
+        'SELECT payment_id, environment, tenant, initiated_as FROM payment',
+      );
+      assert.deepEqual(
+        payments.map((payment) => ({ ...payment })),
+        [
+          {
+            payment_id: 'payment-1',
+            environment: 'sandbox',
+            tenant: 'shop',
+            initiated_as: 'payments/sepa-credit-transfers',
+          },
+        ],
+      );
     });
 
     test('claims a key once among a hundred equal requests, on two instances, in one batch and in several', async (t) => {
@@ -162,60 +185,46 @@ for (const [name, { skip, open }] of Object.entries(kinds))
 
     test('returns the active environment with the claim', async (t) => {
       const { database, ledger } = await start(t);
-      const [without] = await ledger.claim([newClaim()]);
+      const without = await ledger.claim(newClaim());
       await database.query('INSERT INTO active_environment VALUES ($1, $2, $3)', [true, 'production', 3]);
-      const [withOne] = await ledger.claim([newClaim()]);
+      const withOne = await ledger.claim(newClaim());
       assert.deepEqual(
-        [without, withOne].map((outcome) => outcome?.kind === 'claimed' && outcome.activeEnvironment),
+        [without, withOne].map((outcome) => outcome.kind === 'claimed' && outcome.activeEnvironment),
         [undefined, 'production'],
       );
     });
 
     test('gives a claimed row of a dead instance to another attempt, and never a marked one', async (t) => {
-      const { ledger } = await start(t);
-      const [claimed, marked, living] = [
-        newClaim({ instance: 'dead' }),
-        newClaim({ instance: 'dead' }),
-        newClaim(),
-      ];
-      await ledger.heartbeat('dead');
+      const { ledger, kill } = await start(t);
+      const [claimed, marked] = [newClaim({ instance: 'dead' }), newClaim({ instance: 'dead' })];
+      const living = newClaim();
       await send(ledger, marked);
-      await ledger.claim([claimed, living]);
+      await claimKinds(ledger, [claimed, living]);
       assert.deepEqual(await claimKinds(ledger, [again(claimed)]), ['exists: claimed'], 'it lives');
-      await ledger.deregister('dead');
+      await kill('dead');
       const later = again(claimed);
       assert.deepEqual(await claimKinds(ledger, [later, again(marked), again(living)]), [
         'claimed',
         'exists: sending',
         'exists: claimed',
       ]);
-      const mark = { environment: 'sandbox', listenMs: 1 };
-      assert.equal(
-        (await ledger.markSending([{ ...claimed, ...mark }])).size,
-        0,
-        'the dead attempt sends nothing',
-      );
-      assert.equal((await ledger.markSending([{ ...later, ...mark }])).size, 1);
+      assert.equal(await ledger.mark(mark(claimed)), false, 'the dead attempt sends nothing');
+      assert.equal(await ledger.mark(mark(later)), true);
     });
 
     test('puts in doubt what a dead instance was sending, deletes what it had claimed, and leaves that of living ones', async (t) => {
-      const { ledger } = await start(t);
-      const [claimed, sending, answered, living] = [
-        newClaim({ instance: 'dead' }),
-        newClaim({ instance: 'dead' }),
-        newClaim({ instance: 'dead' }),
-        newClaim({ instance: 'two' }),
-      ];
-      await ledger.heartbeat('dead');
-      await ledger.claim([claimed]);
+      const { ledger, instances, kill } = await start(t);
+      const dead = () => newClaim({ instance: 'dead' });
+      const [claimed, sending, answered] = [dead(), dead(), dead()];
+      const living = newClaim({ instance: 'two' });
+      await claimKinds(ledger, [claimed]);
       for (const one of [sending, answered, living]) await send(ledger, one);
-      await ledger.recordAnswers([{ ...answered, ...answer }]);
-      await ledger.deregister('dead');
-      assert.deepEqual(
-        (await ledger.recover('one')).map(({ attempt }) => attempt),
-        [sending.attempt],
-      );
-      assert.deepEqual(await ledger.recover('one'), []);
+      await ledger.recordAnswer(sentTo(answered), answer);
+      await kill('dead');
+      const recover = async () =>
+        (await instances.get('one')?.recover(() => true))?.map(({ attempt }) => attempt);
+      assert.deepEqual(await recover(), [sending.attempt]);
+      assert.deepEqual(await recover(), []);
       assert.deepEqual(
         await claimKinds(ledger, [again(claimed), again(sending), again(answered), again(living)]),
         ['claimed', 'exists: in-doubt', 'exists: answered', 'exists: sending'],
@@ -227,104 +236,382 @@ for (const [name, { skip, open }] of Object.entries(kinds))
       );
     });
 
-    test('stores the late answer of a write in doubt, but not of another attempt', async (t) => {
+    test('recovers what an instance has left itself, because an answer of the database was lost', async (t) => {
+      const { ledger, instances } = await start(t);
+      const [claimed, sending, running] = [newClaim(), newClaim(), newClaim()];
+      await claimKinds(ledger, [claimed]);
+      await send(ledger, sending);
+      await send(ledger, running);
+      const recovered = await instances.get('one')?.recover((attempt) => attempt === running.attempt);
+      assert.deepEqual(
+        recovered?.map(({ attempt }) => attempt),
+        [sending.attempt],
+      );
+      assert.deepEqual(await claimKinds(ledger, [again(claimed), again(sending), again(running)]), [
+        'claimed',
+        'exists: in-doubt',
+        'exists: sending',
+      ]);
+    });
+
+    test('stores the late answer of a write in doubt, and an answer once', async (t) => {
       const { ledger } = await start(t);
       const claim = newClaim();
       await send(ledger, claim);
-      assert.equal((await ledger.markInDoubt([{ ...claim, why: 'no answer' }])).size, 1);
-      assert.equal((await ledger.recordAnswers([{ ...again(claim), ...answer }])).size, 0);
-      assert.equal((await ledger.recordAnswers([{ ...claim, ...answer }])).size, 1);
+      assert.equal(await ledger.markInDoubt(sentTo(claim), { why: 'no answer' }), 'recorded');
+      assert.equal((await ledger.inDoubt(10)).length, 1);
+      assert.equal(await ledger.recordAnswer(sentTo(claim), answer), 'recorded');
       assert.deepEqual(await ledger.inDoubt(10), []);
+      assert.equal(await ledger.recordAnswer(sentTo(claim), { ...answer, status: 500 }), 'recorded');
+      assert.equal((await ledger.read(claim))?.status, 201, 'the first one stays');
+    });
+
+    test('records an answer although the database has lost the mark, or the whole row', async (t) => {
+      const { database, ledger } = await start(t);
+      const [unmarked, lost, doubt] = [newClaim(), newClaim(), newClaim()];
+      for (const one of [unmarked, lost, doubt]) await send(ledger, one);
+      await database.query(
+        `UPDATE ledger SET step = 'claimed', environment = NULL, marked_at = NULL WHERE attempt = $1`,
+        [unmarked.attempt],
+      );
+      await database.query('DELETE FROM ledger WHERE attempt <> $1', [unmarked.attempt]);
+      assert.equal(await ledger.recordAnswer(sentTo(lost), withPayment('payment-2')), 'recorded');
+      assert.equal(await ledger.markInDoubt(sentTo(doubt), { why: 'no answer' }), 'recorded');
+      assert.deepEqual(await claimKinds(ledger, [again(lost), again(doubt)]), [
+        'exists: answered',
+        'exists: in-doubt',
+      ]);
+      const row = await ledger.read(lost);
+      assert.deepEqual(
+        [row?.path, row?.environment, row?.fingerprint_content, row?.payment_id],
+        [lost.path, 'sandbox', 'content', 'payment-2'],
+      );
       assert.equal(
-        (await ledger.recordAnswers([{ ...claim, ...answer, status: 500 }])).size,
-        0,
-        'the first one stays',
+        await ledger.recordAnswer(sentTo(unmarked), { ...answer, created: undefined }),
+        'recorded',
       );
     });
 
+    test('takes its row back from another attempt that has sent nothing', async (t) => {
+      const { database, ledger } = await start(t);
+      const claim = newClaim();
+      await send(ledger, claim);
+      await database.query('DELETE FROM ledger');
+      const other = again(claim);
+      assert.deepEqual(await claimKinds(ledger, [other]), ['claimed']);
+      assert.equal(await ledger.recordAnswer(sentTo(claim), answer), 'recorded');
+      assert.equal(await ledger.mark(mark(other)), false, 'the other one is not sent');
+      assert.deepEqual(await claimKinds(ledger, [again(claim)]), ['exists: answered']);
+    });
+
+    test('reports two attempts that have reached the bank, and keeps the doubt when the other one is answered', async (t) => {
+      const { database, ledger } = await start(t);
+      const claim = newClaim();
+      await send(ledger, claim);
+      await database.query('DELETE FROM ledger');
+      const other = again(claim);
+      await send(ledger, other);
+      assert.equal(await ledger.recordAnswer(sentTo(claim), answer), 'two-attempts');
+      assert.equal(await ledger.recordAnswer(sentTo(other), withPayment('payment-2')), 'recorded');
+      const [listed] = await ledger.inDoubt(10);
+      assert.deepEqual([listed?.attempt, listed?.payment_id], [other.attempt, 'payment-2']);
+      assert.match(String(listed?.why), /another attempt with this X-Request-ID has reached sandbox, too/);
+    });
+
+    describe('two tenants', () => {
+      const rivalOf = (claim: NewClaim) => again(claim, { tenant: 'rival' });
+
+      test('the payment of one stays its own', async (t) => {
+        const { ledger } = await start(t);
+        const [own, foreign] = [newClaim(), newClaim({ tenant: 'rival' })];
+        for (const one of [own, foreign]) await send(ledger, one);
+        assert.equal(await ledger.recordAnswer(sentTo(own), answer), 'recorded');
+        assert.equal(await ledger.recordAnswer(sentTo(foreign), answer), 'in-doubt');
+        const row = await ledger.read(foreign);
+        assert.deepEqual(
+          [row?.step, row?.body, row?.headers, row?.payment_id],
+          ['in-doubt', null, null, null],
+        );
+        assert.match(String(row?.why), /may belong to another tenant/);
+      });
+
+      test('equal ids in two environments are two payments', async (t) => {
+        const { database, ledger } = await start(t);
+        const [own, other] = [newClaim(), newClaim({ tenant: 'rival' })];
+        await send(ledger, own);
+        await claimKinds(ledger, [other]);
+        await ledger.mark({ ...mark(other), environment: 'production' });
+        assert.equal(await ledger.recordAnswer(sentTo(own), answer), 'recorded');
+        assert.equal(await ledger.recordAnswer(sentTo(other, 'production'), answer), 'recorded');
+        const payments = await database.query('SELECT environment, tenant FROM payment ORDER BY environment');
+        assert.deepEqual(
+          payments.map(({ environment, tenant }) => `${environment}: ${tenant}`),
+          ['production: rival', 'sandbox: shop'],
+        );
+      });
+
+      test('one X-Request-ID: the later one has its payment only if the earlier one has another', async (t) => {
+        const { database, ledger } = await start(t);
+        const [first, second] = [newClaim(), rivalOf(newClaim())];
+        const earlier = { ...first, requestId: second.requestId };
+        for (const one of [earlier, second]) await send(ledger, one);
+        await database.query('UPDATE ledger SET marked_at = marked_at - 1000 WHERE attempt = $1', [
+          earlier.attempt,
+        ]);
+        assert.equal(
+          await ledger.recordAnswer(sentTo(second), withPayment('payment-2')),
+          'in-doubt',
+          'not known yet',
+        );
+        assert.equal(await ledger.recordAnswer(sentTo(earlier), withPayment('payment-1')), 'recorded');
+        assert.equal(
+          await ledger.recordAnswer(sentTo(second), withPayment('payment-1')),
+          'in-doubt',
+          'the same',
+        );
+        assert.equal(
+          await ledger.recordAnswer(sentTo(second), withPayment('payment-2')),
+          'recorded',
+          'another',
+        );
+      });
+
+      test('one X-Request-ID: the later one is in doubt if nobody knows the payment of the earlier one', async (t) => {
+        const { database, ledger } = await start(t);
+        const first = newClaim();
+        const second = rivalOf(first);
+        for (const one of [first, second]) await send(ledger, one);
+        await database.query('UPDATE ledger SET marked_at = marked_at - 1000 WHERE attempt = $1', [
+          first.attempt,
+        ]);
+        await ledger.markInDoubt(sentTo(first), { why: 'no answer' });
+        assert.equal(await ledger.resolveHappened(first), true, 'without its id');
+        assert.equal(await ledger.recordAnswer(sentTo(second), answer), 'in-doubt');
+      });
+
+      test('one X-Request-ID: the earlier one need not wait for the later one', async (t) => {
+        const { database, ledger } = await start(t);
+        const first = newClaim();
+        const second = rivalOf(first);
+        for (const one of [first, second]) await send(ledger, one);
+        await database.query('UPDATE ledger SET marked_at = marked_at - 1000 WHERE attempt = $1', [
+          first.attempt,
+        ]);
+        assert.equal(await ledger.recordAnswer(sentTo(first), answer), 'recorded');
+      });
+
+      test('answers that name one payment, in one batch: one tenant has it', async (t) => {
+        const { ledger } = await start(t);
+        const both = [newClaim(), newClaim({ tenant: 'rival' })];
+        for (const one of both) await send(ledger, one);
+        const outcomes = await Promise.all(both.map((one) => ledger.recordAnswer(sentTo(one), answer)));
+        assert.deepEqual(outcomes.toSorted(), ['in-doubt', 'recorded']);
+      });
+
+      test('an operator cannot give the payment of one to the other', async (t) => {
+        const { ledger } = await start(t);
+        const [own, foreign] = [newClaim(), newClaim({ tenant: 'rival' })];
+        for (const one of [own, foreign]) await send(ledger, one);
+        await ledger.recordAnswer(sentTo(own), answer);
+        await ledger.markInDoubt(sentTo(foreign), { why: 'no answer' });
+        assert.equal(await ledger.resolveHappened(foreign, answer.created), false);
+        assert.equal(await ledger.resolveHappened(foreign, withPayment('payment-2').created), true);
+      });
+    });
+
     test('resolves as happened with the payment, and as not happened only after the answer can no longer arrive', async (t) => {
-      const { ledger } = await start(t);
+      const { database, ledger } = await start(t);
       const [happened, early, late] = [newClaim(), newClaim(), newClaim()];
       await send(ledger, happened);
       await send(ledger, early);
       await send(ledger, late, -1_000);
-      await ledger.markInDoubt([happened, early, late].map((one) => ({ ...one, why: 'no answer' })));
-      assert.deepEqual(
-        [...(await ledger.resolveHappened([{ ...happened, paymentId: 'payment-9' }]))],
-        [happened.attempt],
-      );
-      assert.deepEqual([...(await ledger.resolveNotHappened([early, late]))], [late.attempt]);
-      const [outcome] = await ledger.claim([again(happened)]);
-      assert.ok(outcome?.kind === 'exists');
-      assert.deepEqual([outcome.row.step, outcome.row.payment_id], ['happened', 'payment-9']);
+      for (const one of [happened, early, late]) await ledger.markInDoubt(sentTo(one), { why: 'no answer' });
+      assert.equal(await ledger.resolveHappened(happened, withPayment('payment-9').created), true);
+      assert.equal(await ledger.resolveHappened(happened), false, 'once');
+      assert.deepEqual(await Promise.all([early, late].map(ledger.resolveNotHappened)), [false, true]);
+      const row = await ledger.read(happened);
+      assert.deepEqual([row?.step, row?.payment_id], ['happened', 'payment-9']);
       assert.deepEqual(await claimKinds(ledger, [again(early), again(late)]), [
         'exists: in-doubt',
         'claimed',
       ]);
+      assert.equal((await database.query('SELECT * FROM payment')).length, 1);
     });
 
     test('releases a write that was not sent or not processed, and none that is answered', async (t) => {
-      const { ledger } = await start(t);
+      const { database, ledger } = await start(t);
       const [claimed, sending, answered] = [newClaim(), newClaim(), newClaim()];
-      await ledger.claim([claimed]);
+      await claimKinds(ledger, [claimed]);
       await send(ledger, sending);
       await send(ledger, answered);
-      await ledger.recordAnswers([{ ...answered, ...answer }]);
-      const all = [claimed, sending, answered];
-      assert.deepEqual(await ledger.release(all), new Set([claimed.attempt, sending.attempt]));
+      await ledger.recordAnswer(sentTo(answered), answer);
+      await Promise.all([claimed, sending, answered].map(ledger.release));
+      assert.equal(
+        (await database.query('SELECT * FROM ledger')).length,
+        2,
+        'what was never sent is deleted',
+      );
+      const repeats = [claimed, sending, answered].map((one) => again(one));
+      const outcomes = await Promise.all(repeats.map(ledger.claim));
       assert.deepEqual(
-        await claimKinds(
-          ledger,
-          all.map((one) => again(one)),
-        ),
-        ['claimed', 'claimed', 'exists: answered'],
+        outcomes.map((outcome) => (outcome.kind === 'claimed' ? outcome.followsReleased : outcome.kind)),
+        [false, true, 'exists'],
+      );
+      await ledger.release(repeats[1] as NewClaim);
+      const third = await ledger.claim(again(sending));
+      assert.equal(third.kind === 'claimed' && third.followsReleased, true, 'an earlier attempt stays known');
+    });
+
+    test('deletes writes after their window, and no write in doubt or unanswered', async (t) => {
+      const { ledger } = await start(t);
+      const [answered, failed, sending, released] = [newClaim(), newClaim(), newClaim(), newClaim()];
+      for (const one of [answered, failed, sending, released]) await send(ledger, one);
+      await ledger.recordAnswer(sentTo(answered), answer);
+      await ledger.recordAnswer(sentTo(failed), { ...answer, status: 504, why: 'the bank answered 504' });
+      await ledger.release(released);
+      assert.equal(await ledger.deleteExpired(60_000, 100), 0);
+      assert.equal(await ledger.deleteExpired(-1_000, 1), 1, 'in batches');
+      assert.equal(await ledger.deleteExpired(-1_000, 100), 1);
+      const left = await Promise.all([answered, failed, sending, released].map(ledger.read));
+      assert.deepEqual(
+        left.map((row) => row?.step),
+        [undefined, 'answered', 'sending', undefined],
       );
     });
 
-    test('deletes answered writes after their window, and no write in doubt or unanswered', async (t) => {
+    test('claims the other writes of a batch if one cannot be stored', async (t) => {
       const { ledger } = await start(t);
-      const [answered, failed, sending] = [newClaim(), newClaim(), newClaim()];
-      for (const one of [answered, failed, sending]) await send(ledger, one);
-      await ledger.recordAnswers([
-        { ...answered, ...answer },
-        { ...failed, ...answer, status: 504, why: 'the bank answered 504' },
-      ]);
-      assert.equal(await ledger.deleteExpired(60_000, 100), 0);
-      assert.equal(await ledger.deleteExpired(-1_000, 100), 1);
-      assert.equal((await ledger.read([answered, failed, sending])).length, 2);
-    });
-
-    test('stores the other writes of a batch if one cannot be stored', async (t) => {
-      const { ledger } = await start(t);
-      const claims = [newClaim(), newClaim({ path: nameWithZero }), newClaim()];
-      const outcomes = await claimKinds(ledger, claims);
+      const outcomes = await claimKinds(ledger, [newClaim(), newClaim({ path: nameWithZero }), newClaim()]);
       assert.deepEqual([outcomes[0], outcomes[2]], ['claimed', 'claimed']);
       assert.equal(outcomes[1], name === 'PostgreSQL' ? 'refused' : 'claimed', 'PostgreSQL stores no NUL');
+    });
+
+    test('puts a write in doubt whose answer cannot be stored', {
+      skip: name !== 'PostgreSQL',
+    }, async (t) => {
+      const { ledger } = await start(t);
+      const [claim, other] = [newClaim(), newClaim()];
+      for (const one of [claim, other]) await send(ledger, one);
+      const outcomes = await Promise.all([
+        ledger.recordAnswer(sentTo(claim), withPayment(nameWithZero)),
+        ledger.recordAnswer(sentTo(other), answer),
+      ]);
+      assert.deepEqual(outcomes, ['in-doubt', 'recorded']);
+      assert.match(
+        String((await ledger.read(claim))?.why),
+        /cannot be stored: PostgreSQL: invalid byte sequence/,
+      );
     });
   });
 
 const nameWithZero = 'a\0b';
 
+/** As an instance that has reported for a minute. */
+const reportAs = (database: Database, id: string) =>
+  database.query(
+    'INSERT INTO instance (id, seen_at, reporting_since) VALUES ($1, now_ms(), now_ms() - 60000)',
+    [id],
+  );
+
 describe('the ledger in PostgreSQL', { skip: skipWithoutPostgres }, () => {
-  test('has no deadlock when two instances claim the same keys in opposite orders', async (t) => {
+  async function startInstances(t: TestContext) {
     const url = await newPostgresDatabase(life, t);
     const databases = [connectPostgres(url), connectPostgres(url)] as const;
     t.after(async () => void (await Promise.all(databases.map((database) => database.close()))));
-    await migrate(databases[0]);
-    const [one, other] = [createLedger(databases[0]), createLedger(databases[1])];
-    for (const instance of ['one', 'two']) await one.heartbeat(instance);
+    await Promise.all(databases.map(migrate));
+    return { url, databases };
+  }
+
+  test('is created once by two instances that start together', async (t) => {
+    const { databases } = await startInstances(t);
+    const rows = await databases[0].query('SELECT version FROM penstock_schema');
+    assert.deepEqual(
+      rows.map(({ version }) => version),
+      [...rows.keys()].map((index) => index + 1),
+    );
+  });
+
+  test('has settings of its role, which are checked', async (t) => {
+    const { url, databases } = await startInstances(t);
+    const fresh = connectPostgres(url);
+    t.after(() => fresh.close());
+    assert.deepEqual(await postgresProblems(fresh), []);
+    assert.equal(await synchronousStandbys(fresh), '');
+    await databases[0].execute(`
+      DO $$ BEGIN
+        EXECUTE format('ALTER ROLE CURRENT_USER IN DATABASE %I SET synchronous_commit = off', current_database());
+        EXECUTE format('ALTER ROLE CURRENT_USER IN DATABASE %I RESET lock_timeout', current_database());
+        EXECUTE format('ALTER ROLE CURRENT_USER IN DATABASE %I SET default_transaction_read_only = on', current_database());
+      END $$`);
+    const other = connectPostgres(url);
+    t.after(() => other.close());
+    const problems = (await postgresProblems(other)).join('\n');
+    assert.match(problems, /read-only.*\nlock_timeout is not set.*\nsynchronous_commit is off/);
+  });
+
+  test('does not let a locked row hold the others of its batch', async (t) => {
+    const { url } = await startInstances(t);
+    const fresh = connectPostgres(url); // with the settings of the role
+    t.after(() => fresh.close());
+    const ledger = createLedgerTable(fresh);
+    const locked = newClaim();
+    await send(ledger, locked);
+    const lock = new Client(url);
+    await lock.connect();
+    lock.on('error', () => {}); // the database is dropped at the end
+    t.after(() => lock.end());
+    await lock.query('BEGIN');
+    await lock.query('SELECT * FROM ledger WHERE attempt = $1 FOR UPDATE', [locked.attempt]);
+    const others = Array.from({ length: 5 }, () => newClaim());
+    const stuck = ledger.recordAnswer(sentTo(locked), { ...answer, created: undefined });
+    const outcomes = await claimKinds(ledger, others);
+    assert.deepEqual(new Set(outcomes), new Set(['claimed']));
+    await assert.rejects(stuck, (error) => error instanceof DatabaseError && error.effect === 'none');
+    await lock.query('COMMIT');
+    assert.equal(await ledger.recordAnswer(sentTo(locked), { ...answer, created: undefined }), 'recorded');
+  });
+
+  test('recovers nothing of others before an instance has reported for six seconds without a gap', async (t) => {
+    const { databases } = await startInstances(t);
+    const [database] = databases;
+    const ledger = createLedgerTable(database);
+    const [left, alive] = [newClaim({ instance: 'two' }), newClaim({ instance: 'one' })];
+    await reportAs(database, 'two');
+    const own = createInstanceTable(database, 'one');
+    await own.report();
+    for (const one of [left, alive]) await send(ledger, one);
+    /** As if the database had been unreachable for a minute. */
+    const pass = (id: string, ms: number) =>
+      database.query('UPDATE instance SET seen_at = seen_at - $2 WHERE id = $1', [id, ms]);
+    await pass('one', 60_000);
+    await pass('two', 60_000);
+    await own.report();
+    assert.equal(await own.countLiving(), 1);
+    assert.deepEqual(await own.recover(() => true), [], 'the first one back');
+    await database.query('UPDATE instance SET reporting_since = reporting_since - 6000 WHERE id = $1', [
+      'one',
+    ]);
+    assert.equal((await own.recover(() => true)).length, 1);
+    assert.equal((await ledger.read(left))?.step, 'in-doubt');
+    assert.equal((await ledger.read(alive))?.step, 'sending');
+    await own.deregister();
+    assert.equal(await own.countLiving(), 0);
+  });
+
+  test('has no deadlock when two instances claim the same keys in opposite orders', async (t) => {
+    const { databases } = await startInstances(t);
+    const [one, other] = [createLedgerTable(databases[0]), createLedgerTable(databases[1])];
+    for (const instance of ['one', 'two']) await reportAs(databases[0], instance);
     for (let round = 0; round < 40; round++) {
       const claims = Array.from({ length: 30 }, () => newClaim());
-      const mirrored = claims
-        .map((claim) => ({ ...claim, attempt: randomUUID(), instance: 'two' }))
-        .reverse();
-      const outcomes = (await Promise.all([one.claim(claims), other.claim(mirrored)])).flat();
+      const mirrored = claims.map((claim) => again(claim, { instance: 'two' })).reverse();
+      const outcomes = await Promise.all([...claims.map(one.claim), ...mirrored.map(other.claim)]);
       assert.equal(outcomes.filter(({ kind }) => kind === 'claimed').length, 30);
       assert.equal(outcomes.filter(({ kind }) => kind === 'exists').length, 30);
     }
   });
 
-  test('reports an unknown outcome if no answer arrives, and what was confirmed is there', async (t) => {
+  test('reports an unknown outcome if no answer arrives, and a repetition finds out', async (t) => {
     const server = await startPostgres(t, 'fsync=off');
     const { hostname, port } = new URL(server.url);
     const proxy = await startTcpProxy(t, Number(port));
@@ -334,21 +621,24 @@ describe('the ledger in PostgreSQL', { skip: skipWithoutPostgres }, () => {
     ];
     t.after(async () => void (await Promise.all([direct, behindProxy].map((database) => database.close()))));
     await migrate(direct);
-    const [ledger, cutOff] = [createLedger(direct), createLedger(behindProxy)];
-    await ledger.heartbeat('one');
-    const claim = newClaim();
-    await cutOff.claim([claim]);
+    await reportAs(direct, 'one');
+    const [ledger, cutOff] = [createLedgerTable(direct), createLedgerTable(behindProxy)];
+    const [claim, sent] = [newClaim(), newClaim()];
+    await cutOff.claim(claim);
+    await send(ledger, sent);
     proxy.discardResponses();
-    const mark = cutOff.markSending([{ ...claim, environment: 'sandbox', listenMs: 1_000 }]);
-    await assert.rejects(
-      within(20_000, 'an error', mark),
-      (error) => error instanceof DatabaseError && !error.isRefused,
-    );
+    const isUnknown = (error: unknown) => error instanceof DatabaseError && error.effect === 'unknown';
+    await assert.rejects(within(20_000, 'an error', cutOff.mark(mark(claim))), isUnknown);
     await until(10_000, 'the database has the mark, which nobody may rely on', async () => {
-      const [row] = await ledger.read([claim]);
-      return row?.step === 'sending';
+      return (await ledger.read(claim))?.step === 'sending';
     });
-    assert.deepEqual((await ledger.markSending([{ ...claim, environment: 'sandbox', listenMs: 1 }])).size, 0);
+    assert.equal(await ledger.mark(mark(claim)), false);
+    await assert.rejects(within(20_000, 'an error', cutOff.recordAnswer(sentTo(sent), answer)));
+    assert.equal(
+      await ledger.recordAnswer(sentTo(sent), answer),
+      'recorded',
+      'repeated, on another connection',
+    );
   });
 
   test('survives a restart of the server, and keeps what was confirmed', async (t) => {
@@ -357,20 +647,19 @@ describe('the ledger in PostgreSQL', { skip: skipWithoutPostgres }, () => {
     const database = connectPostgres(server.url, (why) => problems.push(why));
     t.after(() => database.close());
     await migrate(database);
-    const ledger = createLedger(database);
-    await ledger.heartbeat('one');
+    await reportAs(database, 'one');
+    const ledger = createLedgerTable(database);
     const claim = newClaim();
-    await ledger.claim([claim]);
-    await ledger.markSending([{ ...claim, environment: 'sandbox', listenMs: 1_000 }]);
+    await send(ledger, claim);
     await server.kill();
-    await assert.rejects(ledger.claim([newClaim()]), DatabaseError);
+    await assert.rejects(ledger.claim(newClaim()), DatabaseError);
     await server.restart();
     await until(20_000, 'it serves again', () =>
-      ledger.recordAnswers([{ ...claim, ...answer }]).then(
-        (stored) => stored.size === 1,
+      ledger.recordAnswer(sentTo(claim), answer).then(
+        (outcome) => outcome === 'recorded',
         () => false,
       ),
     );
-    assert.equal((await ledger.read([claim]))[0]?.step, 'answered');
+    assert.equal((await ledger.read(claim))?.step, 'answered');
   });
 });

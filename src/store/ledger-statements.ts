@@ -1,0 +1,227 @@
+/**
+ * The statements of the ledger. A statement on an attempt changes its row only if the attempt still has it, and is in a step that allows
+ * it (ledger-steps.ts). It returns the attempts that it has changed, and nothing else decides.
+ */
+
+import type { Columns, Statement } from './database.ts';
+import { stepsBefore } from './ledger-steps.ts';
+
+/** An instance that has not reported for this long counts as dead. Milliseconds. */
+export const instanceLeaseMs = 6_000;
+
+const keyColumns = { request_id: 'text', tenant: 'text', operation: 'text', payment: 'text' } as const;
+const attemptColumns = { ...keyColumns, attempt: 'text' } as const;
+const claimColumns = {
+  ...attemptColumns,
+  instance: 'text',
+  path: 'text',
+  fingerprint_key: 'text',
+  fingerprint_request: 'text',
+  fingerprint_content: 'text',
+} as const;
+const answerColumns = {
+  ...attemptColumns,
+  environment: 'text',
+  status: 'integer',
+  headers: 'text',
+  body: 'bytea',
+  payment_id: 'text',
+  outcome: 'text',
+  why: 'text',
+  initiated_as: 'text',
+  is_permanent: 'boolean',
+} as const;
+
+const sameKey = (one: string, other: string) =>
+  ['request_id', 'tenant', 'operation', 'payment']
+    .map((name) => `${one}.${name} = ${other}.${name}`)
+    .join(' AND ');
+const sameAttempt = (one: string, other: string) =>
+  `${sameKey(one, other)} AND ${one}.attempt = ${other}.attempt`;
+
+/** @param instance an expression */
+export const isAlive = (instance: string): string =>
+  `EXISTS (SELECT 1 FROM instance WHERE id = ${instance} AND seen_at > now_ms() - ${instanceLeaseMs})`;
+
+/**
+ * Inserts rows, and takes over those of released attempts, and of dead instances that have sent nothing. Sorted, so that two instances
+ * lock several rows in one order.
+ */
+export const claim = statement({
+  columns: claimColumns,
+  sql: (input) => `
+    INSERT INTO ledger AS l (request_id, tenant, operation, payment, step, attempt, instance, path,
+      fingerprint_key, fingerprint_request, fingerprint_content, follows_released, claimed_at)
+    SELECT i.request_id, i.tenant, i.operation, i.payment, 'claimed', i.attempt, i.instance, i.path,
+      i.fingerprint_key, i.fingerprint_request, i.fingerprint_content, false, now_ms()
+    FROM ${input} AS i WHERE true ORDER BY i.request_id, i.tenant, i.operation, i.payment
+    ON CONFLICT (request_id, tenant, operation, payment) DO UPDATE SET
+      step = 'claimed', attempt = excluded.attempt, instance = excluded.instance, path = excluded.path,
+      fingerprint_key = excluded.fingerprint_key, fingerprint_request = excluded.fingerprint_request,
+      fingerprint_content = excluded.fingerprint_content, follows_released = (l.follows_released OR l.step = 'released'),
+      environment = NULL, marked_at = NULL, listened_until = NULL, ended_at = NULL, claimed_at = excluded.claimed_at
+      WHERE l.step = 'released' OR (l.step = 'claimed' AND NOT ${isAlive('l.instance')})
+    RETURNING attempt, follows_released, (SELECT environment FROM active_environment) AS active_environment`,
+});
+
+export const read = statement({
+  columns: keyColumns,
+  sql: (input) => `SELECT ledger.* FROM ${input} AS i JOIN ledger ON ${sameKey('ledger', 'i')}`,
+});
+
+export const mark = statement({
+  columns: { ...attemptColumns, environment: 'text', listen_ms: 'bigint' },
+  sql: (input) => `
+    UPDATE ledger SET step = 'sending', environment = i.environment, marked_at = now_ms(), listened_until = now_ms() + i.listen_ms
+    FROM ${input} AS i WHERE ${sameAttempt('ledger', 'i')} AND ledger.step IN (${stepsBefore('sending')})
+    RETURNING ledger.attempt`,
+});
+
+/**
+ * Another tenant has sent an initiation with this id to the same bank before, and it is unknown which payment it has created. A bank that
+ * recognises repeats by X-Request-ID gives the second tenant the payment of the first one, so its answer does not prove whose it is.
+ */
+const mayBelongToOther = `EXISTS (
+  SELECT 1 FROM ledger o WHERE o.request_id = i.request_id AND o.operation = i.operation AND o.environment = i.environment
+    AND o.tenant <> i.tenant AND o.marked_at <= l.marked_at
+    AND (o.ended_at IS NULL OR o.why IS NOT NULL OR (o.step = 'happened' AND o.payment_id IS NULL)))`;
+
+/**
+ * Stores the answer, together with the payment that it names. If the payment belongs, or may belong, to another tenant, the write is in
+ * doubt instead, and its answer is not stored.
+ */
+export const recordAnswer = statement({
+  columns: answerColumns,
+  before: {
+    table: 'payment',
+    sql: (input) => `
+      INSERT INTO payment (payment_id, environment, tenant, initiated_as, is_permanent, created_at, used_at)
+      SELECT i.payment_id, i.environment, i.tenant, i.initiated_as, i.is_permanent, now_ms(), now_ms()
+      FROM ${input} AS i JOIN ledger l ON ${sameAttempt('l', 'i')} AND l.step IN (${stepsBefore('answered')})
+      WHERE i.payment_id IS NOT NULL AND NOT ${mayBelongToOther}
+      ORDER BY i.payment_id, i.environment
+      ON CONFLICT (payment_id, environment) DO UPDATE SET used_at = excluded.used_at WHERE payment.tenant = excluded.tenant`,
+  },
+  sql: (input, changed) => `
+    UPDATE ledger SET
+      step = CASE WHEN i.is_own THEN 'answered' ELSE 'in-doubt' END,
+      status = CASE WHEN i.is_own THEN i.status END,
+      headers = CASE WHEN i.is_own THEN i.headers END,
+      body = CASE WHEN i.is_own THEN i.body END,
+      payment_id = CASE WHEN i.is_own THEN i.payment_id END,
+      ended_at = CASE WHEN i.is_own THEN now_ms() END,
+      outcome = CASE WHEN i.is_own THEN i.outcome ELSE 'in-doubt' END,
+      why = coalesce(ledger.other_attempt,
+        CASE WHEN i.is_own THEN i.why ELSE 'the payment in the answer may belong to another tenant' END),
+      environment = i.environment
+    FROM (SELECT i.*, (i.payment_id IS NULL OR (NOT ${mayBelongToOther} AND EXISTS (
+        SELECT 1 FROM ${changed} c WHERE c.payment_id = i.payment_id AND c.environment = i.environment AND c.tenant = i.tenant
+      ))) AS is_own FROM ${input} AS i JOIN ledger l ON ${sameAttempt('l', 'i')}) AS i
+    WHERE ${sameAttempt('ledger', 'i')} AND ledger.step IN (${stepsBefore('answered')})
+    RETURNING ledger.attempt, ledger.step`,
+});
+
+/** Deletes the row of a request that was never sent; that of one that was sent is kept for the window. */
+export const release = statement({
+  columns: attemptColumns,
+  before: {
+    table: 'ledger',
+    sql: (input) => `
+      UPDATE ledger SET step = 'released', ended_at = now_ms() WHERE ${isAmong(input)}
+        AND (step = 'sending' OR (step = 'claimed' AND follows_released))`,
+  },
+  sql: (input) =>
+    `DELETE FROM ledger WHERE ${isAmong(input)} AND step = 'claimed' AND NOT follows_released RETURNING attempt`,
+});
+
+export const markInDoubt = statement({
+  columns: { ...attemptColumns, environment: 'text', why: 'text', outcome: 'text' },
+  sql: (input) => `
+    UPDATE ledger SET step = 'in-doubt', why = coalesce(ledger.other_attempt, i.why), outcome = i.outcome, environment = i.environment
+    FROM ${input} AS i WHERE ${sameAttempt('ledger', 'i')} AND ledger.step IN (${stepsBefore('in-doubt')})
+    RETURNING ledger.attempt`,
+});
+
+/** What a dead instance has left: a claim that was never marked is deleted, and a mark is in doubt. */
+export const abandon = statement({
+  columns: attemptColumns,
+  before: {
+    table: 'ledger',
+    sql: (input) => `DELETE FROM ledger WHERE ${isAmong(input)} AND step = 'claimed'`,
+  },
+  sql: (input) => `
+    UPDATE ledger SET step = 'in-doubt', why = coalesce(why, 'the gateway instance that sent it has ended')
+    WHERE ${isAmong(input)} AND step = 'sending' RETURNING *`,
+});
+
+/** As happened, with the id of the payment if the bank has named it: unless the payment belongs to another tenant. */
+export const resolveHappened = statement({
+  columns: { ...attemptColumns, payment_id: 'text', initiated_as: 'text', is_permanent: 'boolean' },
+  before: {
+    table: 'payment',
+    sql: (input) => `
+      INSERT INTO payment (payment_id, environment, tenant, initiated_as, is_permanent, created_at, used_at)
+      SELECT i.payment_id, l.environment, i.tenant, i.initiated_as, i.is_permanent, now_ms(), now_ms()
+      FROM ${input} AS i JOIN ledger l ON ${sameAttempt('l', 'i')} AND l.why IS NOT NULL
+      WHERE i.payment_id IS NOT NULL ORDER BY i.payment_id, l.environment
+      ON CONFLICT (payment_id, environment) DO UPDATE SET used_at = excluded.used_at WHERE payment.tenant = excluded.tenant`,
+  },
+  sql: (input, changed) => `
+    UPDATE ledger SET step = 'happened', why = NULL, other_attempt = NULL, ended_at = now_ms(),
+      payment_id = coalesce(i.payment_id, ledger.payment_id)
+    FROM ${input} AS i WHERE ${sameAttempt('ledger', 'i')} AND ledger.why IS NOT NULL
+      AND ledger.step IN (${stepsBefore('happened')})
+      AND (i.payment_id IS NULL OR EXISTS (SELECT 1 FROM ${changed} c
+        WHERE c.payment_id = i.payment_id AND c.environment = ledger.environment AND c.tenant = i.tenant))
+    RETURNING ledger.attempt`,
+});
+
+/** Refused while the answer may still arrive. */
+export const resolveNotHappened = statement({
+  columns: attemptColumns,
+  sql: (input) => `
+    DELETE FROM ledger WHERE ${isAmong(input)} AND step IN ('in-doubt', 'answered')
+      AND why IS NOT NULL AND listened_until < now_ms()
+    RETURNING attempt`,
+});
+
+/** Inserts the row of an attempt that was sent, if the database has lost it. */
+export const insertLost = statement({
+  columns: { ...claimColumns, environment: 'text' },
+  sql: (input) => `
+    INSERT INTO ledger (request_id, tenant, operation, payment, step, attempt, instance, path,
+      fingerprint_key, fingerprint_request, fingerprint_content, follows_released, environment, claimed_at, marked_at, listened_until)
+    SELECT i.request_id, i.tenant, i.operation, i.payment, 'sending', i.attempt, i.instance, i.path,
+      i.fingerprint_key, i.fingerprint_request, i.fingerprint_content, false, i.environment, now_ms(), now_ms(), now_ms()
+    FROM ${input} AS i WHERE true ORDER BY i.request_id, i.tenant, i.operation, i.payment
+    ON CONFLICT (request_id, tenant, operation, payment) DO NOTHING`,
+});
+
+/** Gives the row of an attempt that was sent back to it, if the other attempt that has the row now has sent nothing: its mark then fails. */
+export const takeBack = statement({
+  columns: { ...attemptColumns, other: 'text', instance: 'text', environment: 'text' },
+  sql: (input) => `
+    UPDATE ledger SET attempt = i.attempt, instance = i.instance, environment = i.environment, step = 'sending', marked_at = now_ms(),
+      listened_until = now_ms(), ended_at = NULL
+    FROM ${input} AS i WHERE ${sameKey('ledger', 'i')} AND ledger.attempt = i.other AND ledger.step IN ('claimed', 'released')
+    RETURNING ledger.attempt`,
+});
+
+/** Two attempts with one key have reached the bank. The row stays that of the other one. */
+export const reportOther = statement({
+  columns: { ...keyColumns, other: 'text', described: 'text' },
+  sql: (input) => `
+    UPDATE ledger SET other_attempt = i.described, why = i.described
+    FROM ${input} AS i WHERE ${sameKey('ledger', 'i')} AND ledger.attempt = i.other AND ledger.step NOT IN ('claimed', 'released')
+    RETURNING ledger.attempt`,
+});
+
+/** @param input with the columns of an attempt */
+function isAmong(input: string): string {
+  const columns = Object.keys(attemptColumns);
+  return `(${columns.join(', ')}) IN (SELECT ${columns.map((name) => `i.${name}`).join(', ')} FROM ${input} AS i)`;
+}
+
+function statement<const Input extends Columns>(definition: Statement<Input>): Statement<Input> {
+  return definition;
+}

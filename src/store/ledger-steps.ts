@@ -1,0 +1,40 @@
+/** How far a write got, and how it may go on: the only place that says so. The statements of the ledger are made from it. */
+
+export type Step = 'claimed' | 'sending' | 'released' | 'answered' | 'happened' | 'in-doubt';
+
+interface Transition {
+  /** `none`: there is no row. */
+  readonly from: Step | 'none';
+  readonly to: Step | 'none';
+  readonly when: string;
+}
+
+export const transitions: readonly Transition[] = [
+  { from: 'none', to: 'claimed', when: 'a request uses this X-Request-ID for the first time' },
+  {
+    from: 'claimed',
+    to: 'claimed',
+    when: 'its instance has ended: nothing was sent, and a repeat takes over',
+  },
+  { from: 'claimed', to: 'none', when: 'nothing was sent' },
+  { from: 'claimed', to: 'sending', when: 'the write-ahead mark: the bank may receive it from now on' },
+  { from: 'sending', to: 'released', when: 'the bank has not processed it' },
+  { from: 'released', to: 'claimed', when: 'a repeat is a new attempt' },
+  { from: 'claimed', to: 'released', when: 'nothing was sent, after an attempt that was released' },
+  { from: 'sending', to: 'answered', when: 'the bank has answered' },
+  { from: 'claimed', to: 'answered', when: 'the bank has answered, and the database has lost the mark' },
+  { from: 'sending', to: 'in-doubt', when: 'no answer, or one that leaves open whether it was executed' },
+  { from: 'claimed', to: 'in-doubt', when: 'the same, and the database has lost the mark' },
+  { from: 'in-doubt', to: 'answered', when: 'the answer was late' },
+  { from: 'in-doubt', to: 'happened', when: 'an operator or a read says so' },
+  { from: 'answered', to: 'happened', when: 'an operator says so after an answer such as 504' },
+  { from: 'in-doubt', to: 'none', when: 'an operator says that it did not happen' },
+  { from: 'answered', to: 'none', when: 'the same after an answer such as 504, or its window has passed' },
+];
+
+/** The steps from which a write may get to this one, as a list for SQL: `'sending', 'in-doubt'`. */
+export const stepsBefore = (to: Step | 'none'): string =>
+  transitions
+    .filter((one) => one.to === to && one.from !== 'none')
+    .map(({ from }) => `'${from}'`)
+    .join(', ');

@@ -1,0 +1,55 @@
+/** The settings of PostgreSQL on which the ledger depends: they belong to the role, because poolers refuse those of a connection. */
+
+import type { Database } from './database.ts';
+
+/** What is set for the role in this database. */
+const wanted = {
+  /** A locked row must not hold the other rows of its batch. */
+  lock_timeout: '200ms',
+  statement_timeout: '2s',
+  /** A confirmed commit survives a crash of the server. */
+  synchronous_commit: 'on',
+  /** A server that was cut off from its client gives its locks back. */
+  client_connection_check_interval: '1s',
+} as const;
+
+/** With these values a commit may be lost. */
+const unsafeCommits: ReadonlySet<string> = new Set(['off']);
+
+/** A script for the role that the gateway uses. It is valid for new connections. */
+export const setPostgresSettings = `DO $settings$ BEGIN ${Object.entries(wanted)
+  .map(
+    ([name, value]) =>
+      `EXECUTE format('ALTER ROLE CURRENT_USER IN DATABASE %I SET ${name} = ''${value}''', current_database());`,
+  )
+  .join(' ')} END $settings$`;
+
+/** What is wrong with the settings of this connection: one sentence each. @throws DatabaseError */
+export async function postgresProblems(database: Database): Promise<readonly string[]> {
+  const names = [...Object.keys(wanted), 'server_encoding', 'server_version', 'server_version_num'];
+  const [row] = await database.query(
+    `SELECT ${names.map((name) => `current_setting('${name}') AS ${name}`).join(', ')},
+       pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS is_read_only`,
+  );
+  const setting = (name: string) => String(row?.[name]);
+  const problems: string[] = [];
+  if (row?.is_read_only)
+    problems.push('PostgreSQL is read-only here: state.postgres must name the primary server');
+  if (Number(setting('server_version_num')) < 140_000)
+    problems.push(`PostgreSQL ${setting('server_version')} is too old: use 14 or newer`);
+  if (setting('server_encoding') !== 'UTF8')
+    problems.push(`the database has the encoding ${setting('server_encoding')}: create it with UTF8`);
+  for (const name of ['lock_timeout', 'statement_timeout'])
+    if (setting(name) === '0') problems.push(`${name} is not set for this role: run penstock migrate as it`);
+  if (unsafeCommits.has(setting('synchronous_commit')))
+    problems.push(
+      'synchronous_commit is off: a crash of the server could lose confirmed payments; run penstock migrate as this role',
+    );
+  return problems;
+}
+
+/** The standbys that confirm commits, such as `ANY 1 (a, b)`; empty if none does: then a failover can lose commits. @throws DatabaseError */
+export async function synchronousStandbys(database: Database): Promise<string> {
+  const [row] = await database.query(`SELECT current_setting('synchronous_standby_names') AS names`);
+  return String(row?.names ?? '');
+}
