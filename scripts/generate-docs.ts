@@ -11,6 +11,7 @@ import { commandsPage } from './docs/commands.ts';
 import { configurationPage, configurationSchema } from './docs/configuration.ts';
 import { errorsHtml, errorsPage } from './docs/errors.ts';
 import { chartAlerts, chartDashboard, chartValuesSchema } from './docs/helm.ts';
+import { ledgerPage } from './docs/ledger.ts';
 import { metricsPage } from './docs/metrics.ts';
 import { openapiPage } from './docs/openapi.ts';
 
@@ -26,6 +27,7 @@ const generated: readonly GeneratedFile[] = [
   { file: 'docs/errors.md', content: errorsPage },
   { file: 'src/admin/console/errors.html', content: errorsHtml },
   { file: 'docs/metrics.md', content: metricsPage },
+  { file: 'docs/architecture/ledger.md', content: ledgerPage },
   { file: 'docs/openapi.yaml', content: openapiPage },
   { file: 'deploy/helm/penstock/values.schema.json', content: chartValuesSchema },
   { file: 'deploy/helm/penstock/files/alerts.yaml', content: chartAlerts },
