@@ -3,6 +3,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { postgresPrograms } from '../test/kit/find-postgres.ts';
 import type { Contender } from './contenders/contender.ts';
 
 /** Installs the packages of the contenders, once. */
@@ -12,8 +13,9 @@ export function installPackages(): void {
   execFileSync('npm', ['ci', '--no-audit', '--no-fund'], { cwd: import.meta.dirname, stdio: 'inherit' });
 }
 
-/** Whether a program is on the PATH. */
+/** Whether a program is on the PATH; PostgreSQL is found elsewhere, too. */
 export const isInstalled = (program: string): boolean =>
+  (program === 'postgres' && postgresPrograms() !== undefined) ||
   spawnSync('sh', ['-c', 'command -v "$0"', program], { stdio: 'ignore' }).status === 0;
 
 /** Contenders whose program is installed. @param onSkipped called with the reason for each skipped one */
@@ -23,7 +25,7 @@ export function installedContenders(
 ): readonly Contender[] {
   return contenders.filter(({ name, requiredProgram }) => {
     const isAvailable = requiredProgram === undefined || isInstalled(requiredProgram);
-    if (!isAvailable) onSkipped(`${name} is skipped: ${requiredProgram} is not on the PATH.`);
+    if (!isAvailable) onSkipped(`${name} is skipped: ${requiredProgram} is not installed.`);
     return isAvailable;
   });
 }

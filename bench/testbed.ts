@@ -2,10 +2,12 @@
 
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { Client } from 'pg';
 import { redisProgram } from '../test/kit/find-redis.ts';
 import { temporaryFolder } from '../test/kit/folder.ts';
 import { createAuthority } from '../test/kit/openssl.ts';
 import { freePort } from '../test/kit/ports.ts';
+import { startPostgres } from '../test/kit/postgres.ts';
 import { sendRedisCommand } from '../test/kit/redis.ts';
 import { startRedisProcess } from '../test/kit/redis-process.ts';
 import type { TestScope } from '../test/kit/test-scope.ts';
@@ -57,6 +59,7 @@ export async function openTestbed(life: TestScope, processes: number | undefined
     return port;
   };
   const upstreamPort = await startBank();
+  let postgres: ReturnType<typeof startPostgres> | undefined;
   let tlsBank: ReturnType<typeof startTlsBank> | undefined;
   const startTlsBank = async () => {
     const authority = createAuthority(life);
@@ -77,6 +80,8 @@ export async function openTestbed(life: TestScope, processes: number | undefined
       const bank = upstream === 'tls' ? await tlsBank : undefined;
       if (redisPort) await sendRedisCommand(redisPort, 'FLUSHALL');
       if (replicatedRedisPort) await sendRedisCommand(replicatedRedisPort, 'FLUSHALL');
+      if (contender.requiredProgram === 'postgres') postgres ??= startPostgres(life);
+      const postgresUrl = postgres ? await emptyDatabase(postgres) : '';
       const contenderFolder = temporaryFolder(life);
       const port = await freePort();
       const launches = contender.launches({
@@ -85,6 +90,7 @@ export async function openTestbed(life: TestScope, processes: number | undefined
         upstreamTls: bank?.tls,
         redisPort,
         replicatedRedisPort,
+        postgresUrl,
         folder: contenderFolder,
       });
       const running = await Promise.all(
@@ -118,6 +124,15 @@ async function startRedisServers(life: TestScope): Promise<readonly [number, num
     /master_link_status:up/.test(String(await sendRedisCommand(port, 'INFO', 'replication'))),
   );
   return [alone.port, master.port];
+}
+
+/** @returns the address of a database without tables */
+async function emptyDatabase(server: ReturnType<typeof startPostgres>): Promise<string> {
+  const { url } = await server;
+  const client = new Client(url);
+  await client.connect();
+  await client.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public').finally(() => client.end());
+  return url;
 }
 
 function bankLaunch(port: number, folder: string, tls?: TlsFiles): Launch {

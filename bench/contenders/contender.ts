@@ -20,6 +20,8 @@ export interface ContenderEnvironment {
   readonly redisPort: number;
   /** A Redis with one replica. */
   readonly replicatedRedisPort: number;
+  /** An empty database, whose commits are on disk. */
+  readonly postgresUrl: string;
   /** An empty folder of its own. */
   readonly folder: string;
 }

@@ -41,6 +41,16 @@ const handWritten = proxy('hand-written proxy', 'hand-written-proxy.ts');
 
 export const expressProxy = proxy('Express + http-proxy-middleware', 'express-proxy.ts');
 
+/** What the usual means cost for the same promise: a payment is sent once. */
+const expressPostgres: Contender = {
+  name: 'Express + http-proxy-middleware + pg',
+  requiredProgram: 'postgres',
+  forwards: true,
+  launches: ({ port, upstreamPort, postgresUrl }) => [
+    run('express-postgres.ts', port, upstreamPort, postgresUrl),
+  ],
+};
+
 const fastifyProxy = proxy('@fastify/http-proxy', 'fastify-proxy.ts');
 
 /** They also connect to a bank over TLS. */
@@ -59,7 +69,7 @@ const proxies: readonly Contender[] = [
 /** The contenders of each scenario. */
 export const contendersFor = {
   get: [...proxies, bareNode],
-  post: [...proxies, penstockOnRedis, penstockWithReplica],
+  post: [...proxies, expressPostgres, penstockOnRedis, penstockWithReplica],
   'get-tls': tlsProxies,
   'post-tls': [...tlsProxies, penstockOnRedis],
   cached: [bareNode, bareExpress, varnish, nginxCache, penstock],
