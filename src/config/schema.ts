@@ -83,8 +83,6 @@ export type EnvironmentSection = DeepReadonly<z.output<typeof environment>>;
 /** The contract guard in one environment of the bank. */
 export type EnvironmentContractSettings = EnvironmentSection['contract'];
 
-/** The client certificate for one environment of the bank, and the authorities trusted there. */
-
 /** The signature of requests to one environment of the bank. */
 export type SigningSettings = NonNullable<EnvironmentSection['signing']>;
 

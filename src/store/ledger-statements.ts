@@ -114,9 +114,12 @@ export const recordAnswer = statement({
       why = coalesce(ledger.other_attempt,
         CASE WHEN i.is_own THEN i.why ELSE 'the payment in the answer may belong to another tenant' END),
       environment = i.environment
-    FROM (SELECT i.*, (i.payment_id IS NULL OR (NOT ${mayBelongToOther} AND EXISTS (
-        SELECT 1 FROM ${changed} c WHERE c.payment_id = i.payment_id AND c.environment = i.environment AND c.tenant = i.tenant
-      ))) AS is_own FROM ${input} AS i JOIN ledger l ON ${sameAttempt('l', 'i')}) AS i
+    FROM (
+      WITH judged AS MATERIALIZED ( -- once: it is used in each of the columns above
+        SELECT i.*, (i.payment_id IS NULL OR (NOT ${mayBelongToOther} AND EXISTS (
+          SELECT 1 FROM ${changed} c WHERE c.payment_id = i.payment_id AND c.environment = i.environment AND c.tenant = i.tenant
+        ))) AS is_own FROM ${input} AS i JOIN ledger l ON ${sameAttempt('l', 'i')})
+      SELECT * FROM judged) AS i
     WHERE ${sameAttempt('ledger', 'i')} AND ledger.step IN (${stepsBefore('answered')})
     RETURNING ledger.attempt, ledger.step`,
 });
