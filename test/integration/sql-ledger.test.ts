@@ -319,7 +319,16 @@ for (const [name, { skip, open }] of Object.entries(kinds))
     });
 
     describe('two tenants', () => {
-      const rivalOf = (claim: NewClaim) => again(claim, { tenant: 'rival' });
+      /** The same X-Request-ID, of one tenant a second before the other. */
+      async function sendOneAfterTheOther(t: TestContext) {
+        const { database, ledger } = await start(t);
+        const first = newClaim();
+        const second = again(first, { tenant: 'rival' });
+        for (const one of [first, second]) await send(ledger, one);
+        const move = 'UPDATE ledger SET marked_at = marked_at - 1000 WHERE attempt = $1';
+        await database.query(move, [first.attempt]);
+        return { ledger, first, second };
+      }
 
       test('the payment of one stays its own', async (t) => {
         const { ledger } = await start(t);
@@ -351,19 +360,13 @@ for (const [name, { skip, open }] of Object.entries(kinds))
       });
 
       test('one X-Request-ID: the later one has its payment only if the earlier one has another', async (t) => {
-        const { database, ledger } = await start(t);
-        const [first, second] = [newClaim(), rivalOf(newClaim())];
-        const earlier = { ...first, requestId: second.requestId };
-        for (const one of [earlier, second]) await send(ledger, one);
-        await database.query('UPDATE ledger SET marked_at = marked_at - 1000 WHERE attempt = $1', [
-          earlier.attempt,
-        ]);
+        const { ledger, first, second } = await sendOneAfterTheOther(t);
         assert.equal(
           await ledger.recordAnswer(sentTo(second), withPayment('payment-2')),
           'in-doubt',
           'not known yet',
         );
-        assert.equal(await ledger.recordAnswer(sentTo(earlier), withPayment('payment-1')), 'recorded');
+        assert.equal(await ledger.recordAnswer(sentTo(first), withPayment('payment-1')), 'recorded');
         assert.equal(
           await ledger.recordAnswer(sentTo(second), withPayment('payment-1')),
           'in-doubt',
@@ -377,26 +380,14 @@ for (const [name, { skip, open }] of Object.entries(kinds))
       });
 
       test('one X-Request-ID: the later one is in doubt if it is unknown which payment is that of the earlier one', async (t) => {
-        const { database, ledger } = await start(t);
-        const first = newClaim();
-        const second = rivalOf(first);
-        for (const one of [first, second]) await send(ledger, one);
-        await database.query('UPDATE ledger SET marked_at = marked_at - 1000 WHERE attempt = $1', [
-          first.attempt,
-        ]);
+        const { ledger, first, second } = await sendOneAfterTheOther(t);
         await ledger.markInDoubt(sentTo(first), { why: 'no answer' });
         assert.equal(await ledger.resolveHappened(first), true, 'without its id');
         assert.equal(await ledger.recordAnswer(sentTo(second), answer), 'in-doubt');
       });
 
       test('one X-Request-ID: the earlier one need not wait for the later one', async (t) => {
-        const { database, ledger } = await start(t);
-        const first = newClaim();
-        const second = rivalOf(first);
-        for (const one of [first, second]) await send(ledger, one);
-        await database.query('UPDATE ledger SET marked_at = marked_at - 1000 WHERE attempt = $1', [
-          first.attempt,
-        ]);
+        const { ledger, first } = await sendOneAfterTheOther(t);
         assert.equal(await ledger.recordAnswer(sentTo(first), answer), 'recorded');
       });
 
