@@ -94,13 +94,11 @@ export const recordAnswer = statement({
   columns: answerColumns,
   before: {
     table: 'payment',
-    sql: (input) => `
-      INSERT INTO payment (payment_id, environment, tenant, initiated_as, is_permanent, created_at, used_at)
-      SELECT i.payment_id, i.environment, i.tenant, i.initiated_as, i.is_permanent, now_ms(), now_ms()
-      FROM ${input} AS i JOIN ledger l ON ${sameAttempt('l', 'i')} AND l.step IN (${stepsBefore('answered')})
-      WHERE i.payment_id IS NOT NULL AND NOT ${mayBelongToOther}
-      ORDER BY i.payment_id, i.environment
-      ON CONFLICT (payment_id, environment) DO UPDATE SET used_at = excluded.used_at WHERE payment.tenant = excluded.tenant`,
+    sql: (input) =>
+      insertPayment(input, {
+        environment: 'i.environment',
+        where: `l.step IN (${stepsBefore('answered')}) AND NOT ${mayBelongToOther}`,
+      }),
   },
   sql: (input, changed) => `
     UPDATE ledger SET
@@ -162,12 +160,7 @@ export const resolveHappened = statement({
   columns: { ...attemptColumns, payment_id: 'text', initiated_as: 'text', is_permanent: 'boolean' },
   before: {
     table: 'payment',
-    sql: (input) => `
-      INSERT INTO payment (payment_id, environment, tenant, initiated_as, is_permanent, created_at, used_at)
-      SELECT i.payment_id, l.environment, i.tenant, i.initiated_as, i.is_permanent, now_ms(), now_ms()
-      FROM ${input} AS i JOIN ledger l ON ${sameAttempt('l', 'i')} AND l.why IS NOT NULL
-      WHERE i.payment_id IS NOT NULL ORDER BY i.payment_id, l.environment
-      ON CONFLICT (payment_id, environment) DO UPDATE SET used_at = excluded.used_at WHERE payment.tenant = excluded.tenant`,
+    sql: (input) => insertPayment(input, { environment: 'l.environment', where: 'l.why IS NOT NULL' }),
   },
   sql: (input, changed) => `
     UPDATE ledger SET step = 'happened', why = NULL, other_attempt = NULL, ended_at = now_ms(),
@@ -218,6 +211,22 @@ export const reportOther = statement({
     FROM ${input} AS i WHERE ${sameKey('ledger', 'i')} AND ledger.attempt = i.other AND ledger.step NOT IN ('claimed', 'released')
     RETURNING ledger.attempt`,
 });
+
+interface PaymentSource {
+  readonly environment: string;
+  readonly where: string;
+}
+
+/** The payments that the input names, unless they belong to other tenants. In the conditions, `l` is the row of the attempt. */
+function insertPayment(input: string, { environment, where }: PaymentSource): string {
+  return `
+    INSERT INTO payment (payment_id, environment, tenant, initiated_as, is_permanent, created_at, used_at)
+    SELECT i.payment_id, ${environment}, i.tenant, i.initiated_as, i.is_permanent, now_ms(), now_ms()
+    FROM ${input} AS i JOIN ledger l ON ${sameAttempt('l', 'i')}
+    WHERE i.payment_id IS NOT NULL AND ${where}
+    ORDER BY i.payment_id, ${environment}
+    ON CONFLICT (payment_id, environment) DO UPDATE SET used_at = excluded.used_at WHERE payment.tenant = excluded.tenant`;
+}
 
 /** @param input with the columns of an attempt */
 function isAmong(input: string): string {

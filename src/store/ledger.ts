@@ -145,9 +145,7 @@ export function createLedgerTable(database: Database) {
       body: answer.body,
       outcome: answer.outcome ?? null,
       why: answer.why ?? null,
-      payment_id: created?.paymentId ?? null,
-      initiated_as: created?.initiatedAs ?? null,
-      is_permanent: created?.isPermanent ?? null,
+      ...paymentColumns(created),
     };
     return recordOutcome(sent, async () => {
       const { row, cause } = await recordBatch(columns);
@@ -239,9 +237,7 @@ export function createLedgerTable(database: Database) {
     async resolveHappened(one: Attempt, created?: NewPayment): Promise<boolean> {
       const { row, cause } = await happenedBatch({
         ...attemptColumns(one),
-        payment_id: created?.paymentId ?? null,
-        initiated_as: created?.initiatedAs ?? null,
-        is_permanent: created?.isPermanent ?? null,
+        ...paymentColumns(created),
       });
       if (cause) throw cause;
       return row !== undefined;
@@ -318,6 +314,12 @@ const keyColumns = ({ tenant, operation, payment, requestId }: LedgerKey) => ({
 });
 
 const attemptColumns = (one: Attempt) => ({ ...keyColumns(one), attempt: one.attempt });
+
+const paymentColumns = (created: NewPayment | undefined) => ({
+  payment_id: created?.paymentId ?? null,
+  initiated_as: created?.initiatedAs ?? null,
+  is_permanent: created?.isPermanent ?? null,
+});
 
 const claimColumns = (one: NewClaim) => ({
   ...attemptColumns(one),

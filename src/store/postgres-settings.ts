@@ -13,9 +13,6 @@ const wanted = {
   client_connection_check_interval: '1s',
 } as const;
 
-/** With these values a commit may be lost. */
-const unsafeCommits: ReadonlySet<string> = new Set(['off']);
-
 /** A script for the role that the gateway uses. It is valid for new connections. */
 export const setPostgresSettings = `DO $settings$ BEGIN ${Object.entries(wanted)
   .map(
@@ -41,7 +38,7 @@ export async function postgresProblems(database: Database): Promise<readonly str
     problems.push(`the database has the encoding ${setting('server_encoding')}: create it with UTF8`);
   for (const name of ['lock_timeout', 'statement_timeout'])
     if (setting(name) === '0') problems.push(`${name} is not set for this role: run penstock migrate as it`);
-  if (unsafeCommits.has(setting('synchronous_commit')))
+  if (setting('synchronous_commit') === 'off')
     problems.push(
       'synchronous_commit is off: a crash of the server could lose confirmed payments; run penstock migrate as this role',
     );
