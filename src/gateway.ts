@@ -23,9 +23,10 @@ import { createReadinessCheck } from './readiness.ts';
 import { createConfigReloader, type LoadConfig } from './reload-config.ts';
 import { asGatewayError } from './request/errors.ts';
 import { createRequestHandlers } from './request-handler.ts';
-import { createServices } from './services.ts';
+import { createServices, type Stores } from './services.ts';
 import { createState, lostOnRestart } from './state/create-state.ts';
 import type { State } from './state/ports.ts';
+import { openGatewayDatabase } from './store/gateway-database.ts';
 import type { Log } from './telemetry/log.ts';
 import { observeRefusal } from './telemetry/observe.ts';
 
@@ -83,16 +84,18 @@ const filePollMs = 500;
  * Does not listen yet.
  *
  * @param readCredentials reads the tokens of operators, now and at each reload
- * @param state by default the one that the configuration names
+ * @param given instead of the stores that the configuration names
  */
 export function assembleGateway(
   config: Config,
   log: Log,
   readCredentials: ReadAdminCredentials = noCredentials,
-  state: State = createConfiguredState(config, log),
+  given: Partial<Stores> = {},
   { instanceId, loadConfig }: GatewayOrigin = {},
 ): Gateway {
-  const services = createServices(config, log, state, instanceId);
+  const stores = withConfiguredStores(given, config, log);
+  const { state, database, heartbeatDatabase } = stores;
+  const services = createServices(config, log, stores, instanceId);
   const requestHandlers = createRequestHandlers(config, services);
   const { telemetry } = services;
 
@@ -200,6 +203,7 @@ export function assembleGateway(
     identitiesTask,
     oidcTask,
     sessionsTask,
+    services.databaseHeartbeat,
     services.stateHeartbeat,
     services.maintenance,
     filePolling,
@@ -241,7 +245,10 @@ export function assembleGateway(
         why: asGatewayError(thrown).message,
       });
     });
+    await services.instances.deregister().catch(() => {}); // the others notice it after the lease
     await state.close();
+    await heartbeatDatabase.close();
+    if (database !== heartbeatDatabase) await database.close();
     await telemetry.close();
   }
 
@@ -251,6 +258,7 @@ export function assembleGateway(
         const warning = config.listen.reusePort ? reusePortWarning() : undefined;
         if (warning) log('warn', warning);
         if (config.upstream.proxy === null && usesHttpsProxy(config)) log('warn', unusedProxy);
+        await services.databaseHeartbeat.first();
         await state.open();
         for (const text of state.lossRisks()) log('warn', 'the shared state may lose data', { why: text });
         await telemetry.open();
@@ -291,6 +299,13 @@ const noCredentials: ReadAdminCredentials = () => ({
   oidcClientSecret: undefined,
   oidcCa: undefined,
 });
+
+function withConfiguredStores(given: Partial<Stores>, config: Config, log: Log): Stores {
+  const { database, heartbeatDatabase = database } = given;
+  const databases =
+    database && heartbeatDatabase ? { database, heartbeatDatabase } : openGatewayDatabase(config.state);
+  return { ...databases, state: given.state ?? createConfiguredState(config, log) };
+}
 
 function createConfiguredState({ state }: Config, log: Log): State {
   const lost = lostOnRestart(state);

@@ -101,10 +101,16 @@ export function createGateway({ config: source, variables, logTo }: GatewayOptio
   }, variables);
   const instance = newInstanceName();
   const log = createLog(config.log, logTo ? withoutErrors(logTo) : standardOutput(), instance);
-  const gateway = assembleGateway(config, log, readCredentials, undefined, {
-    instanceId: instance,
-    loadConfig: () => load(source),
-  });
+  const gateway = assembleGateway(
+    config,
+    log,
+    readCredentials,
+    {},
+    {
+      instanceId: instance,
+      loadConfig: () => load(source),
+    },
+  );
   return {
     async start() {
       const started = await gateway.start();

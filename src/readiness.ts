@@ -20,7 +20,10 @@ export interface ReadinessCheck {
 }
 
 interface ReadinessDependencies {
-  readonly services: Pick<Services, 'state' | 'stateHeartbeat' | 'activeEnvironment' | 'ledger'>;
+  readonly services: Pick<
+    Services,
+    'state' | 'databaseHeartbeat' | 'stateHeartbeat' | 'activeEnvironment' | 'ledger'
+  >;
   readonly stateSettings: StateSettings;
   readonly listenerCertificate: ListenerCertificate;
   readonly requestHandlers: RequestHandlers;
@@ -46,7 +49,7 @@ export function createReadinessCheck({
       return { ready, reasons: [...reasons, ...expiring] };
     },
     withoutCertificates() {
-      const problem = services.stateHeartbeat.problem();
+      const problem = services.databaseHeartbeat.problem() ?? services.stateHeartbeat.problem();
       // While the state cannot be used, that is the only cause.
       const identitiesProblem =
         problem === undefined ? requestHandlers.current.identities.problem() : undefined;

@@ -2,6 +2,7 @@
 
 import type { Config } from './config/schema.ts';
 import { type ContractGuard, createContractGuard } from './contract-guard/create-contract-guard.ts';
+import { createDatabaseHeartbeat, type DatabaseHeartbeat } from './database-heartbeat.ts';
 import { type ActiveEnvironment, createActiveEnvironment } from './environments/active-environment.ts';
 import { type AffinityStore, createAffinityStore } from './environments/affinity.ts';
 import { type AuditLog, createAuditLog } from './environments/audit-log.ts';
@@ -36,6 +37,9 @@ import type { KeyValues, State } from './state/ports.ts';
 import { createStateHeartbeat, type StateHeartbeat } from './state-heartbeat.ts';
 import { paymentKeyOf } from './status-cache/cache-key.ts';
 import { createStatusCacheServices, type StatusCacheServices } from './status-cache/cache-status.ts';
+import type { Database } from './store/database.ts';
+import { type GatewayDatabases, prepareDatabase } from './store/gateway-database.ts';
+import { createInstanceTable, type InstanceTable } from './store/instances.ts';
 import { createTelemetry, type Telemetry } from './telemetry/create-telemetry.ts';
 import { createFleet, type Fleet, type FleetEvents } from './telemetry/fleet.ts';
 import { newInstanceName } from './telemetry/instance-name.ts';
@@ -46,10 +50,19 @@ import { createAdaptiveRates } from './upstream/shaping/adaptive-rate.ts';
 import { createPermitSources } from './upstream/shaping/permits.ts';
 import type { SharedUpstreamState } from './upstream/upstreams.ts';
 
+/** Where the gateway keeps what outlives a request. */
+export interface Stores extends GatewayDatabases {
+  /** What the database does not contain yet: records of requests, subscriptions, cached statuses, rates and messages. */
+  readonly state: State;
+}
+
 export interface Services {
   /** Written at a reload, by the request handlers. */
   readonly currentConfig: CurrentConfig;
   readonly telemetry: Telemetry;
+  readonly database: Database;
+  readonly databaseHeartbeat: DatabaseHeartbeat;
+  readonly instances: InstanceTable;
   readonly state: State;
   /** The name of this instance among those that share the state; new after every start. */
   readonly instanceId: string;
@@ -91,7 +104,7 @@ export interface CurrentConfig {
 export function createServices(
   config: Config,
   log: Log,
-  state: State,
+  { database, heartbeatDatabase, state }: Stores,
   instanceId: string = newInstanceName(),
 ): Services {
   const currentConfig: CurrentConfig = { value: config };
@@ -208,6 +221,13 @@ export function createServices(
     expectedInstances,
     telemetry,
   });
+  const instances = createInstanceTable(heartbeatDatabase, instanceId);
+  const databaseHeartbeat = createDatabaseHeartbeat({
+    dialect: database.dialect,
+    instances,
+    prepare: () => prepareDatabase(heartbeatDatabase, config.state),
+    log,
+  });
   const stateHeartbeat = createStateHeartbeat({ state, activeEnvironment, lossGuard, holds });
   const logStateWarnings = createWarningLog(state.warnings, log);
   const maintenance = createPeriodicTask(async () => {
@@ -237,6 +257,9 @@ export function createServices(
   return {
     currentConfig,
     telemetry,
+    database,
+    databaseHeartbeat,
+    instances,
     state,
     instanceId,
     fleet,

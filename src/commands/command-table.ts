@@ -43,6 +43,14 @@ export const commands: readonly Command[] = [
     run: async (options) => (await import('./check.ts')).check(options),
   },
   {
+    name: 'migrate',
+    summary:
+      'Create the tables in the database of the configuration, or change them to those of this version',
+    options: ['config', 'json'],
+    example: 'migrate --config penstock.yaml',
+    run: async (options) => (await import('./migrate.ts')).migrate(options),
+  },
+  {
     name: 'config show',
     summary: 'Print the effective value and the source of every setting, as a configuration file',
     options: ['config', 'json'],

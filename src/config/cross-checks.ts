@@ -13,7 +13,7 @@ import {
   shareAddress,
 } from './resolve-defaults.ts';
 import type { Config, EnvironmentSettings } from './schema.ts';
-import { redisUrl } from './sections/state.ts';
+import { postgresUrl, redisUrl } from './sections/state.ts';
 import { fingerprintDigits, isLoopback } from './values.ts';
 
 /** Looks for one kind of contradiction. Its errors name the setting that should change. */
@@ -58,10 +58,10 @@ export const settingCrossChecks: readonly CrossCheck[] = [
   tlsForPlainHttp,
   redisTlsWithoutTls,
   proxyCredentialsWithoutProxy,
-  redisAndFile,
+  postgresAndFile,
   durabilityOfMemory,
-  sharedPortWithoutRedis,
-  severalInstancesWithoutRedis,
+  sharedPortWithoutPostgres,
+  severalInstancesWithoutPostgres,
   passwordInFile,
 ];
 
@@ -356,40 +356,46 @@ function proxyCredentialsWithoutProxy({ upstream }: Config): readonly ConfigErro
   return [{ path: ['upstream', 'proxyCredentialsFile'], related: [['upstream', 'proxy']], message }];
 }
 
-function redisAndFile({ state }: Config): readonly ConfigError[] {
-  if (state.redis === null || state.file === null) return [];
-  const message = 'state.file and state.redis cannot be set together; remove one of them';
-  return [{ path: ['state', 'file'], related: [['state', 'redis']], message }];
+function postgresAndFile({ state }: Config): readonly ConfigError[] {
+  if (state.postgres === null || state.file === null) return [];
+  const message =
+    'state.file and state.postgres cannot be set together: each is the whole database; remove one of them';
+  return [{ path: ['state', 'file'], related: [['state', 'postgres']], message }];
 }
 
 function durabilityOfMemory({ state }: Config): readonly ConfigError[] {
   if (state.durability !== 'required' || state.redis !== null || state.file !== null) return [];
-  const message = 'the state is in memory, and a restart loses it; set state.redis or state.file';
+  const message = 'the state is in memory, and a restart loses it; set state.postgres or state.file';
   return [{ path: ['state', 'durability'], related: [['state', 'redis']], message }];
 }
 
-function sharedPortWithoutRedis({ listen, state }: Config): readonly ConfigError[] {
-  if (!listen.reusePort || state.redis !== null) return [];
+function sharedPortWithoutPostgres({ listen, state }: Config): readonly ConfigError[] {
+  if (!listen.reusePort || state.postgres !== null || state.redis !== null) return [];
   const message =
-    'processes that share a port must share their state, otherwise a payment could be sent twice; set state.redis';
-  return [{ path: ['listen', 'reusePort'], related: [['state', 'redis']], message }];
+    'processes that share a port must share their database, otherwise a payment could be sent twice; set state.postgres';
+  return [{ path: ['listen', 'reusePort'], related: [['state', 'postgres']], message }];
 }
 
-function severalInstancesWithoutRedis({ shaping, state }: Config): readonly ConfigError[] {
-  if (shaping.expectedInstances === 1 || state.redis !== null) return [];
+function severalInstancesWithoutPostgres({ shaping, state }: Config): readonly ConfigError[] {
+  if (shaping.expectedInstances === 1 || state.postgres !== null || state.redis !== null) return [];
   const message =
-    'several instances must share their state, otherwise a payment could be sent twice; set state.redis';
-  return [{ path: ['shaping', 'expectedInstances'], related: [['state', 'redis']], message }];
+    'several instances must share their database, otherwise a payment could be sent twice; set state.postgres';
+  return [{ path: ['shaping', 'expectedInstances'], related: [['state', 'postgres']], message }];
 }
 
 function passwordInFile({ state }: Config, { isFromVariable }: CrossCheckContext): readonly ConfigError[] {
-  const path = ['state', 'redis'];
-  if (state.redis === null || isFromVariable(path)) return [];
-  const urls = state.redis.kind === 'single' ? [state.redis.url] : state.redis.urls;
-  if (!urls.map(redisUrl).some((url) => url?.username || url?.password)) return [];
-  const message =
-    'credentials are not allowed in the configuration file; set the whole URL as PENSTOCK_STATE_REDIS';
-  return [{ path, message }];
+  const redisUrls =
+    state.redis === null ? [] : state.redis.kind === 'single' ? [state.redis.url] : state.redis.urls;
+  const redis = redisUrls.map(redisUrl).some((url) => url?.username || url?.password);
+  const database = state.postgres === null ? undefined : postgresUrl(state.postgres);
+  const postgres = database && (database.password !== '' || database.searchParams.has('password'));
+  const found = [redis ? 'redis' : [], postgres ? 'postgres' : []].flat();
+  return found
+    .filter((name) => !isFromVariable(['state', name]))
+    .map((name) => ({
+      path: ['state', name],
+      message: `credentials are not allowed in the configuration file; set the whole URL as PENSTOCK_STATE_${name.toUpperCase()}`,
+    }));
 }
 
 /** The items with the same key as an earlier item, each with the index of the first. */

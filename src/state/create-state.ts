@@ -21,13 +21,13 @@ export function createState(
     const tls = redisTls ? loadCredentials(redisTls, readFromDisk).credentials : {};
     return createRedisState({ ...redis, tls }, prefix, onChange, timeout, confirm, durability);
   }
-  return file === null ? createMemoryState() : createSqliteState(file, onChange);
+  return file === null ? createMemoryState() : createSqliteState(`${file}.records`, onChange);
 }
 
 /** What a restart loses with these settings, as a sentence; `undefined` if nothing is lost. */
-export function lostOnRestart({ redis, file }: StateSettings): string | undefined {
-  if (redis !== null || file !== null) return undefined;
-  return 'the state is in memory: a restart loses the used X-Request-IDs, the payments in doubt, the environment of each payment, the active environment and the audit log; set state.redis or state.file';
+export function lostOnRestart({ postgres, file }: StateSettings): string | undefined {
+  if (postgres !== null || file !== null) return undefined;
+  return 'the state is in memory: a restart loses the used X-Request-IDs, the payments in doubt, the environment of each payment, the active environment and the audit log; set state.postgres or state.file';
 }
 
 /** What of the state holds data of banks, payers and requests: encrypted, if a key file is configured. */

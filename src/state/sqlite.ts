@@ -3,20 +3,12 @@
  * node:sqlite.
  */
 
-import { accessSync, closeSync, constants, openSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { stateUnavailable } from '../request/errors.ts';
+import { isPermanent, replacedFile, toStateFileError } from '../store/sqlite-errors.ts';
+import { claimFile, createFileCheck, createIfMissing } from '../store/sqlite-file.ts';
 import { createMemoryState } from './memory.ts';
 import { EpochMismatchError, type Fence, nextSequence, type State, serializeEpoch } from './ports.ts';
-import {
-  corruptFile,
-  foreignFile,
-  isPermanent,
-  newerFile,
-  notRegularFile,
-  replacedFile,
-  toStateFileError,
-} from './sqlite-errors.ts';
 import { createJournalRows } from './sqlite-journals.ts';
 import { createRequestLogTables, createSqliteRequestLog, requestLogSchema } from './sqlite-request-log.ts';
 import { createScheduleTables, createSqliteSchedules, schedulesSchema } from './sqlite-schedules.ts';
@@ -114,7 +106,8 @@ export function createSqliteState(
       try {
         createIfMissing(file);
         database = new DatabaseSync(file, { timeout: lockTimeoutMs });
-        prepareFile(file, database);
+        claimFile(file, database, { applicationId, version: schemaVersion, schema });
+        database.exec(`${requestLogSchema}; ${schedulesSchema}`);
         openTables = createTables(database, createPersistentClock(clocks, savedTimeIn(database)));
         isOpenFile = createFileCheck(file);
       } catch (error) {
@@ -134,53 +127,6 @@ export function createSqliteState(
       if (database?.isOpen) database.close();
     },
   };
-}
-
-/**
- * Creates the file with access for this user alone. An existing file is not opened here: closing it again would release
- * the lock that SQLite holds on it in this process (sqlite.org/howtocorrupt.html, 2.2).
- */
-function createIfMissing(file: string): void {
-  const found = statSync(file, { throwIfNoEntry: false });
-  if (!found) closeSync(openSync(file, 'wx', 0o600));
-  else if (!found.isFile()) throw notRegularFile(file);
-  else accessSync(file, constants.R_OK | constants.W_OK);
-}
-
-/**
- * Checks whether the path still leads to the same file. If somebody has removed or replaced it, changes would succeed, and the
- * next start would not find them.
- */
-function createFileCheck(file: string): () => boolean {
-  const opened = statSync(file);
-  return () => {
-    const found = statSync(file, { throwIfNoEntry: false });
-    return found?.ino === opened.ino && found.dev === opened.dev;
-  };
-}
-
-/**
- * Locks the file for this process, checks that it is ours and intact, and creates the tables if it is empty.
- *
- * The operating system holds the lock and releases it when the process ends, for whatever reason.
- */
-function prepareFile(file: string, database: DatabaseSync): void {
-  const pragma = (name: string) => Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0];
-  database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL; BEGIN EXCLUSIVE');
-  const isEmpty = database.prepare('SELECT 1 FROM sqlite_schema').get() === undefined;
-  const [owner, version] = [pragma('application_id'), Number(pragma('user_version'))];
-  if (isEmpty && owner === 0 && version === 0) {
-    database.exec(
-      `PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${schemaVersion}; ${schema}`,
-    );
-  } else if (owner !== applicationId) {
-    throw foreignFile(file);
-  } else if (version > schemaVersion) {
-    throw newerFile(file);
-  }
-  database.exec(`${requestLogSchema}; ${schedulesSchema}; COMMIT`);
-  if (pragma('quick_check(1)') !== 'ok') throw corruptFile(file);
-  database.exec('PRAGMA journal_mode = WAL');
 }
 
 /** `expires` is null for a value that never expires; `expires` and `seen` are milliseconds since 1970. */

@@ -3,6 +3,8 @@
  * written once for both, and executed for many rows at a time.
  */
 
+import { GatewayError } from '../request/errors.ts';
+
 /** A value of a column. */
 export type Value = string | number | boolean | Buffer | null;
 
@@ -67,13 +69,19 @@ export interface Database {
  */
 export type Effect = 'none' | 'none-ever' | 'unknown';
 
-/** The database has not executed a statement, or it is unknown whether it has. */
-export class DatabaseError extends Error {
-  override readonly name = 'DatabaseError';
+/**
+ * The database has not executed a statement, or it is unknown whether it has. A request that ends with it is answered with
+ * STATE_UNAVAILABLE; `reason` is for the log and for operators.
+ */
+export class DatabaseError extends GatewayError {
+  readonly reason: string;
   readonly effect: Effect;
 
-  constructor(message: string, effect: Effect, cause?: unknown) {
-    super(message, { cause });
+  constructor(reason: string, effect: Effect, cause?: unknown) {
+    super('STATE_UNAVAILABLE', 'The database of the gateway is unavailable. Try again.', {
+      cause: new Error(reason, { cause }),
+    });
+    this.reason = reason;
     this.effect = effect;
   }
 }

@@ -30,6 +30,7 @@ export function createInstanceTable(database: Database, instance: string) {
 
     /** An instance that ends reports no more: the others need not wait until it counts as dead. */
     async deregister(): Promise<void> {
+      if (isAlone) return; // the clock goes on from its last report
       await database.query('DELETE FROM instance WHERE id = $1', [instance]);
     },
 

@@ -153,7 +153,7 @@ export function createLedgerTable(database: Database) {
         if (cause) throw cause;
         return row && (row.step === 'answered' ? 'recorded' : 'in-doubt');
       }
-      const why = `the answer of the bank cannot be stored: ${cause.message}`;
+      const why = `the answer of the bank cannot be stored: ${cause.reason}`;
       return (await markInDoubt(sent, { why, outcome: 'in-doubt' })) === 'two-attempts'
         ? 'two-attempts'
         : 'in-doubt';

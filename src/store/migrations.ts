@@ -89,7 +89,7 @@ const migrations: readonly Migration[] = [
 ];
 
 /** The newest version that this build knows. */
-const schemaVersion = migrations.length;
+export const schemaVersion = migrations.length;
 /** For how long a lock on the schema is tried again: an instance that migrates, or a long transaction. */
 const attempts = 20;
 const retryAfterMs = 250;
@@ -111,19 +111,33 @@ export async function schemaVersionOf(database: Database): Promise<number> {
  * @throws DatabaseError if the schema is newer than this build, or cannot be changed
  */
 export async function migrate(database: Database): Promise<void> {
-  for (let failures = 0; ; ) {
-    const present = await schemaVersionOf(database);
+  let present: number;
+  do {
+    present = await untilUnlocked(async () => {
+      const version = await schemaVersionOf(database);
+      const next = migrations[version];
+      if (next) await database.execute(scriptOf(database, next[database.dialect], version + 1));
+      return next ? version + 1 : version;
+    });
     if (present > schemaVersion)
       throw new DatabaseError(
         `the database has schema version ${present}, and this version of Penstock knows ${schemaVersion}; start a newer version`,
         'none-ever',
       );
-    const next = migrations[present];
-    if (!next) return;
+  } while (present < schemaVersion);
+}
+
+/** For the role of this connection, valid for new ones. The schema may have been created by another role. @throws DatabaseError */
+export async function applyPostgresSettings(database: Database): Promise<void> {
+  await untilUnlocked(() => database.execute(setPostgresSettings));
+}
+
+/** Another instance may have done the same, or holds a lock. */
+async function untilUnlocked<Result>(run: () => Promise<Result>): Promise<Result> {
+  for (let failures = 0; ; ) {
     try {
-      await database.execute(scriptOf(database, next[database.dialect], present + 1));
+      return await run();
     } catch (thrown) {
-      // Another instance may have applied it, or holds a lock.
       if (!hasNoEffect(thrown) || ++failures === attempts) throw thrown;
       await sleep(retryAfterMs);
     }

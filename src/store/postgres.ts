@@ -14,7 +14,9 @@ import {
 } from './database.ts';
 
 /** Few: while all of them are in use, requests wait, and their statements are sent together. */
-const connections = 4;
+const defaultConnections = 4;
+/** So that all connections get new settings of the role. Seconds. */
+const maxLifetimeS = 60;
 /** For connecting, and for each statement. Milliseconds. */
 const timeoutMs = 2_000;
 
@@ -22,11 +24,18 @@ const timeoutMs = 2_000;
 types.setTypeParser(types.builtins.INT8, Number);
 
 /** @param url as libpq reads it: `postgres://user@host/database?sslmode=verify-full` */
-export function connectPostgres(url: string, onError: (why: string) => void = () => {}): Database {
+export function connectPostgres(
+  url: string,
+  {
+    connections = defaultConnections,
+    onError = () => {},
+  }: { readonly connections?: number; readonly onError?: (why: string) => void } = {},
+): Database {
   const pool = new Pool({
     connectionString: url,
     max: connections,
     connectionTimeoutMillis: timeoutMs,
+    maxLifetimeSeconds: maxLifetimeS,
     application_name: 'penstock',
     keepAlive: true,
   });
@@ -84,7 +93,9 @@ export function connectPostgres(url: string, onError: (why: string) => void = ()
       withClient(async (client) => {
         await run(client, script, []);
       }),
-    close: () => pool.end(),
+    close: async () => {
+      if (!pool.ending) await pool.end();
+    },
   };
 }
 

@@ -2,45 +2,54 @@
 
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { type Database, DatabaseError, oneByOne, type Row, type Value } from './database.ts';
+import { replacedFile, toStateFileError } from './sqlite-errors.ts';
+import { claimFile, createFileCheck, createIfMissing } from './sqlite-file.ts';
+
+/** A database that ends with this process. */
+export const inMemory = ':memory:';
 
 /** How long to wait for another process to release the file, which blocks this one. Milliseconds. */
 const lockTimeoutMs = 500;
 
+/** Identifies our files: "PstD". The version of the schema is in a table (migrations.ts). */
+const format = { applicationId: 0x50737444, version: 0, schema: '' };
+
 /**
- * @param file `:memory:` for a database that ends with this process
+ * Opens the file with the first statement, which fails if the file cannot be opened, is used by another process, or is not ours; the
+ * next statement tries again.
+ *
+ * @param file or `inMemory`
  * @param wall milliseconds since 1970; the database's own clock follows it, and never runs back
- * @throws DatabaseError if the file cannot be opened, is used by another process, or is not a database
  */
 export function openSqlite(file: string, wall: () => number = Date.now): Database {
-  const database = translated(() => new DatabaseSync(file, { timeout: lockTimeoutMs }));
-  let latestMs = 0;
-  database.function('now_ms', { deterministic: false }, () => {
-    latestMs = Math.max(latestMs, wall());
-    return latestMs;
-  });
-  translated(() => {
-    database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
-    database.exec('BEGIN IMMEDIATE; COMMIT'); // takes the lock now
-  });
-  const prepared = new Map<string, StatementSync>();
-
-  const prepare = (sql: string): StatementSync => {
-    const statement = prepared.get(sql) ?? database.prepare(sql);
-    prepared.set(sql, statement);
-    return statement;
+  let opened: OpenDatabase | undefined;
+  let isClosed = false;
+  const connection = (): OpenDatabase => {
+    if (isClosed) throw new DatabaseError('the database is closed', 'none');
+    opened ??= translated(file, () => open(file, wall));
+    return opened;
   };
+  const exec = (sql: string) => translated(file, () => connection().database.exec(sql));
 
   const all = (sql: string, values: readonly Value[]): readonly Row[] =>
-    translated(() => prepare(sql).all(...values.map(toSqlite)) as unknown as readonly Row[]); // rows of columns
+    translated(
+      file,
+      () =>
+        connection()
+          .prepare(sql)
+          .all(...values.map(toSqlite)) as unknown as readonly Row[],
+    ); // rows of columns
 
   function inTransaction<Result>(run: () => Result): Result {
-    translated(() => database.exec('BEGIN IMMEDIATE'));
+    const { database, isSameFile } = connection();
+    if (!isSameFile()) throw new DatabaseError(replacedFile(file).message, 'none');
+    exec('BEGIN IMMEDIATE');
     try {
       const result = run();
-      translated(() => database.exec('COMMIT'));
+      exec('COMMIT');
       return result;
     } catch (thrown) {
-      if (database.isTransaction) translated(() => database.exec('ROLLBACK')); // SQLITE_FULL has ended it already
+      if (database.isTransaction) exec('ROLLBACK'); // SQLITE_FULL has ended it already
       throw thrown;
     }
   }
@@ -64,9 +73,47 @@ export function openSqlite(file: string, wall: () => number = Date.now): Databas
       }
     },
     query: async (sql, values = []) => all(sql.replaceAll(/\$(\d+)/g, '?$1'), values),
-    execute: async (script) => inTransaction(() => translated(() => database.exec(script))),
-    close: async () => database.close(),
+    execute: async (script) => inTransaction(() => exec(script)),
+    async close() {
+      isClosed = true;
+      if (opened?.database.isOpen) opened.database.close();
+    },
   };
+}
+
+type OpenDatabase = ReturnType<typeof open>;
+
+function open(file: string, wall: () => number) {
+  const isFile = file !== inMemory;
+  if (isFile) createIfMissing(file);
+  const database = new DatabaseSync(file, { timeout: lockTimeoutMs });
+  try {
+    if (isFile) claimFile(file, database, format);
+    let latestMs = latestTimeIn(database);
+    database.function('now_ms', { deterministic: false }, () => {
+      latestMs = Math.max(latestMs, wall());
+      return latestMs;
+    });
+  } catch (thrown) {
+    database.close();
+    throw thrown;
+  }
+  const prepared = new Map<string, StatementSync>();
+  return {
+    database,
+    isSameFile: isFile ? createFileCheck(file) : () => true,
+    prepare(sql: string): StatementSync {
+      const statement = prepared.get(sql) ?? database.prepare(sql);
+      prepared.set(sql, statement);
+      return statement;
+    },
+  };
+}
+
+/** The last report of an instance: the clock does not run back after a restart. */
+function latestTimeIn(database: DatabaseSync): number {
+  const exists = database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'instance'").get();
+  return exists ? Number(database.prepare('SELECT max(seen_at) AS seen FROM instance').get()?.seen ?? 0) : 0;
 }
 
 function toSqlite(value: Value): string | number | Buffer | null {
@@ -75,14 +122,24 @@ function toSqlite(value: Value): string | number | Buffer | null {
 
 /** SQLITE_TOOBIG, SQLITE_CONSTRAINT, SQLITE_MISMATCH and SQLITE_RANGE (sqlite.org/rescode.html). */
 const concernsValue: ReadonlySet<number> = new Set([18, 19, 20, 25]);
+/** SQLITE_ERROR: a wrong statement. */
+const wrongStatement = 1;
 
 /** SQLite answers in this process: a statement that fails has changed nothing. */
-function translated<Result>(run: () => Result): Result {
+function translated<Result>(file: string, run: () => Result): Result {
   try {
     return run();
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    const code = cause instanceof Error && 'errcode' in cause ? Number(cause.errcode) : 0;
-    throw new DatabaseError(`SQLite: ${why}`, concernsValue.has(code & 0xff) ? 'none-ever' : 'none', cause);
+  } catch (thrown) {
+    if (thrown instanceof DatabaseError) throw thrown;
+    const code = thrown instanceof Error && 'errcode' in thrown ? Number(thrown.errcode) & 0xff : 0;
+    const effect = concernsValue.has(code) ? 'none-ever' : 'none';
+    if (effect === 'none-ever' || code === wrongStatement || file === inMemory)
+      throw new DatabaseError(
+        `SQLite: ${thrown instanceof Error ? thrown.message : String(thrown)}`,
+        effect,
+        thrown,
+      );
+    const problem = toStateFileError(file, thrown);
+    throw new DatabaseError(problem.message, effect, problem);
   }
 }

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { consoleFiles, folderOf, type Source, sources } from './sources.ts';
 
 /** Folders (or files at the top of `src/`) that each folder may import from, apart from itself. */
-const foundation = ['pis', 'request', 'config', 'certificates', 'state', 'telemetry', 'contract'];
+const foundation = ['pis', 'request', 'config', 'certificates', 'store', 'state', 'telemetry', 'contract'];
 const parts = [
   ...['identities', 'idempotency', 'environments', 'status-cache', 'rewriting', 'upstream', 'http'],
   'notifications',
@@ -16,8 +16,8 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   request: ['pis'],
   contract: ['pis'],
   config: ['pis', 'request', 'certificates', 'contract'],
-  state: ['request', 'config', 'certificates'],
-  store: [],
+  store: ['request', 'config'],
+  state: ['request', 'config', 'certificates', 'store'],
   'version.ts': [],
   telemetry: ['pis', 'request', 'config', 'certificates', 'state', 'version.ts'],
   'request-log': foundation,
@@ -30,10 +30,11 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     'contract-guard',
   ],
   'pipeline.ts': [...foundation, ...parts],
+  'database-heartbeat.ts': ['store', 'telemetry', 'periodic-task.ts'],
   'state-heartbeat.ts': [...foundation, ...parts, 'periodic-task.ts'],
   'services.ts': [
     ...[...foundation, ...parts, 'request-log', 'self-service'],
-    ...['periodic-task.ts', 'state-heartbeat.ts'],
+    ...['periodic-task.ts', 'database-heartbeat.ts', 'state-heartbeat.ts'],
   ],
   'request-handler.ts': [...foundation, ...parts, 'self-service', 'admin', 'pipeline.ts', 'services.ts'],
   'readiness.ts': [...foundation, 'http', 'admin', 'services.ts', 'request-handler.ts'],
@@ -70,6 +71,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     'reload-config.ts',
     'admin',
     'config',
+    'store',
     'state',
     'telemetry',
     'version.ts',
@@ -93,7 +95,7 @@ const allowedImporters: Readonly<Record<string, (path: string) => boolean>> = {
   ioredis: (path) => path === 'state/redis-client.ts',
   pg: (path) => path === 'store/postgres.ts',
   'proxy-from-env': (path) => path === 'upstream/egress-proxy.ts',
-  'node:sqlite': (path) => ['state/sqlite.ts', 'store/sqlite.ts'].includes(path),
+  'node:sqlite': (path) => ['state/sqlite.ts', 'store/sqlite.ts', 'store/sqlite-file.ts'].includes(path),
   'openid-client': (path) => path === 'admin/oidc-provider.ts',
   pino: (path) => path === 'telemetry/log.ts',
   'pino-pretty': (path) => path === 'telemetry/log.ts',

@@ -22,6 +22,7 @@ import {
 import { lazy } from '../kit/fleet-redis.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { type Sections, startBank, startGateway } from '../kit/gateway.ts';
+import { newPostgresDatabase } from '../kit/postgres.ts';
 import { redisStateFactory, sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
 import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { until } from '../kit/within.ts';
@@ -54,8 +55,10 @@ type Breakpoints = ReturnType<typeof breakpointsOf>;
 
 const startPair = {
   async Redis(t: TestContext, sections: Sections, breakpoints: Breakpoints): Promise<Pair> {
-    const state = { redis: await redis(), prefix: `test-${randomUUID()}:` };
-    const live = await startGateway(t, sections, redisStateFactory(state.redis, state.prefix)());
+    const postgres = await newPostgresDatabase();
+    const state = { postgres, redis: await redis(), prefix: `test-${randomUUID()}:` };
+    const former = redisStateFactory(state.redis, state.prefix)();
+    const live = await startGateway(t, { ...sections, state }, former);
     return {
       crashing: await startBreakpointGateway(t, { sections, state, breakpoints }),
       live: async () => live,

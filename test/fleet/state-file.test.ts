@@ -67,7 +67,7 @@ for (const [how, isEncrypted] of [
     assert.equal(first.status, 200);
     await instance.stop('SIGKILL');
 
-    const stored = Buffer.concat([file, `${file}-wal`].filter(existsSync).map((path) => readFileSync(path)));
+    const stored = storedIn(file);
     assert.ok(stored.includes('status:'), 'the cache keeps something there');
     const parts = [first.text, Buffer.from(first.text).toString('base64'), 'application/json', '"g":'];
     const readable = parts.filter((part) => stored.includes(part));
@@ -87,7 +87,7 @@ test('responses to payments are stored encrypted, and replayed after a restart a
   const first = await instance.ask('shop', one);
   assert.equal(first.status, 201);
   await instance.stop('SIGKILL');
-  const stored = Buffer.concat([file, `${file}-wal`].filter(existsSync).map((path) => readFileSync(path)));
+  const stored = storedIn(file);
   assert.ok(stored.includes('ledger:entry:'));
   assert.deepEqual(
     [first.text, Buffer.from(first.text).toString('base64'), '"step"'].filter((part) =>
@@ -112,3 +112,9 @@ test('responses to payments are stored encrypted, and replayed after a restart a
     'a payment whose record cannot be decrypted is never sent again',
   );
 });
+
+/** What the database, and the file beside it, contain. */
+function storedIn(file: string): Buffer {
+  const files = [file, `${file}-wal`, `${file}.records`, `${file}.records-wal`];
+  return Buffer.concat(files.filter(existsSync).map((path) => readFileSync(path)));
+}

@@ -8,9 +8,7 @@ import { runLedgerHistory } from '../kit/ledger-history.ts';
 import { newPostgresDatabase, skipWithoutPostgres } from '../kit/postgres.ts';
 import { seededRandom } from '../kit/random.ts';
 import { seededRuns } from '../kit/seeded-runs.ts';
-import { scopeOfAllTests } from '../kit/test-scope.ts';
 
-const life = scopeOfAllTests();
 const runs = Number(process.env.FUZZ_RUNS ?? 200);
 
 test('SQLite: the bank pays once, and no outcome is lost', async (t) => {
@@ -25,7 +23,7 @@ test('SQLite: the bank pays once, and no outcome is lost', async (t) => {
 test('PostgreSQL: the bank pays once, and no outcome is lost', {
   skip: skipWithoutPostgres,
 }, async (t: TestContext) => {
-  const database = connectPostgres(await newPostgresDatabase(life, t));
+  const database = connectPostgres(await newPostgresDatabase());
   t.after(() => database.close());
   await migrate(database);
   await run(t, Math.ceil(runs / 16), async (seed) => {

@@ -9,12 +9,16 @@ import type { State } from '../../src/state/ports.ts';
 import { createSqliteState } from '../../src/state/sqlite.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { type Breakpoint, createBreakpointState } from './breakpoint-state.ts';
+import { migrateFor } from './database.ts';
 import { configOf, readTestCredentials, type Sections } from './gateway.ts';
 import { redisStateFactory } from './redis.ts';
 
 export interface BreakpointGatewayOptions {
   readonly sections: Sections;
-  readonly state: { readonly redis: string; readonly prefix: string } | { readonly file: string } | 'memory';
+  readonly state:
+    | { readonly postgres: string; readonly redis: string; readonly prefix: string }
+    | { readonly file: string }
+    | 'memory';
   /** Where each write is paused, by its X-Request-ID. */
   readonly breakpoints: Readonly<Record<string, Breakpoint>>;
 }
@@ -36,14 +40,18 @@ const pausingState = createBreakpointState(createState(state), async (requestId,
   await continued;
 });
 
-const config = configOf({ listen: { port: 0 }, admin: { port: 0 }, ...sections });
+const config = configOf({
+  ...{ listen: { port: 0 }, admin: { port: 0 }, ...sections },
+  state: state === 'memory' ? {} : state,
+});
+await migrateFor(config);
 const log = createLog({ level: 'error', format: 'json' }, { write: () => {} });
-const gateway = assembleGateway(config, log, readTestCredentials, pausingState);
+const gateway = assembleGateway(config, log, readTestCredentials, { state: pausingState });
 notify({ kind: 'serving', ...(await gateway.start()) });
 
 function createState(options: BreakpointGatewayOptions['state']): State {
   if (options === 'memory') return createMemoryState();
   return 'file' in options
-    ? createSqliteState(options.file)
+    ? createSqliteState(`${options.file}.records`)
     : redisStateFactory(options.redis, options.prefix)();
 }

@@ -9,6 +9,7 @@ import type { FleetRedis } from './fleet-redis.ts';
 import { type Sections, startBank } from './gateway.ts';
 import { type GatewayProcess, startGatewayProcess } from './gateway-process.ts';
 import { freePort } from './ports.ts';
+import { newPostgresDatabase } from './postgres.ts';
 import { initiation, statusRead } from './request.ts';
 import type { TestScope } from './test-scope.ts';
 import { apiKeyOf, type ClientName, clientSettings, withEnvironmentHeader } from './two-environments.ts';
@@ -48,7 +49,10 @@ export async function startFleet(
   const banks = await startBanks(life, production);
   const sections = {
     ...sectionsFor(banks),
-    state: { redis: redis.settings, prefix: `fleet-${randomUUID()}:`, ...state },
+    state: {
+      ...{ postgres: await newPostgresDatabase(), redis: redis.settings, prefix: `fleet-${randomUUID()}:` },
+      ...state,
+    },
     ...(port === 'shared' && { listen: { port: await freePort(), reusePort: true } }),
   };
   const [one, other] = await Promise.all([

@@ -2,8 +2,10 @@
 
 import { writeFileSync } from 'node:fs';
 import { stringify } from 'yaml';
+import { loadConfig } from '../../src/config/load.ts';
 import { type RunningCommand, startCommand, writeConfigFile } from './command.ts';
 import type { CommandOrder } from './command-runner.ts';
+import { migrateFor } from './database.ts';
 import { adminToken, publicUrl, type Sections, withoutLimits } from './gateway.ts';
 import { freePort } from './ports.ts';
 import type { TestScope } from './test-scope.ts';
@@ -48,6 +50,8 @@ export async function startGatewayProcess(
 ): Promise<GatewayProcess> {
   const ports = { listen: await freePort(), admin: await freePort() };
   const file = writeConfigFile(life, stringify(onPorts(ports, sections)));
+  const loaded = loadConfig(file, variables);
+  if (loaded.kind === 'valid') await migrateFor(loaded.config);
   let ownVariables: Readonly<Record<string, string>> = { PENSTOCK_ADMIN_TOKEN: adminToken, ...variables };
   const start = async () => {
     const words = [process.execPath, main, 'serve', '--config', file];

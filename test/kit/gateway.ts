@@ -5,10 +5,12 @@ import { createCredentialsReader } from '../../src/admin/operators.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { assembleGateway } from '../../src/gateway.ts';
+import type { Stores } from '../../src/services.ts';
 import type { BankOptions, SimulatedBank } from '../../src/simulated-bank/bank.ts';
 import { createSimulatedBank } from '../../src/simulated-bank/server.ts';
 import type { State } from '../../src/state/ports.ts';
 import { createLog } from '../../src/telemetry/log.ts';
+import { migrateFor, storesOf } from './database.ts';
 import { withFile } from './folder.ts';
 import { freePort } from './ports.ts';
 import { endWith, type TestScope } from './test-scope.ts';
@@ -79,16 +81,21 @@ const onFreePorts = (sections: Sections): Sections => ({
   admin: { port: 0, ...section(sections, 'admin') },
 });
 
-/** A started gateway on free ports; closed when the test ends. @param state by default the one that is configured */
+/**
+ * A started gateway on free ports; closed when the test ends. Its database has been migrated.
+ *
+ * @param given instead of what is configured; gateways with the same state have the same database, too
+ */
 export async function startGateway(
   scope: TestScope,
   sections: Sections,
-  state?: State,
+  given?: Partial<Stores> | State,
 ): Promise<GatewayUnderTest> {
   const logLines: string[] = [];
   const config = configOf(onFreePorts(sections));
   const log = createLog({ level: 'debug', format: 'json' }, { write: (line) => void logLines.push(line) });
-  const gateway = assembleGateway(config, log, readTestCredentials, state);
+  await migrateFor(config);
+  const gateway = assembleGateway(config, log, readTestCredentials, storesOf(given, config));
   const { tppPort, adminPort, notificationPort } = await gateway.start();
   endWith(scope, () => gateway.stop());
   return {

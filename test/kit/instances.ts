@@ -1,7 +1,8 @@
-/** Starts two gateways in this process, with one configuration and one Redis. */
+/** Starts two gateways in this process, with one configuration, one PostgreSQL database and one Redis. */
 
 import { randomUUID } from 'node:crypto';
 import type { TestContext } from 'node:test';
+import { newMigratedPostgres } from './database.ts';
 import { type GatewayUnderTest, type Sections, startGateway } from './gateway.ts';
 import { redisStateFactory } from './redis.ts';
 
@@ -17,8 +18,11 @@ export async function startInstances(
 ): Promise<Instances> {
   const shared = {
     environments: { active: 'sandbox', sandbox: { baseUrl, standardVersion: '1.3.11' } },
-    state: { redis: redisUrl, prefix },
     ...sections,
+    state: {
+      ...{ postgres: await newMigratedPostgres(), redis: redisUrl, prefix },
+      ...(sections.state as object | undefined), // as in the YAML file
+    },
   };
   const createState = redisStateFactory(redisUrl, prefix);
   return [await startGateway(t, shared, createState()), await startGateway(t, shared, createState())];

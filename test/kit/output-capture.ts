@@ -107,7 +107,7 @@ export async function startCapturedGateway(
     captured.log('warn', 'the state', { why: problem ?? 'has no problem' });
   const state =
     redis && createRedisState({ kind: 'single', url: redis.url }, config.state.prefix, onProblem, 2_000);
-  const gateway = assembleGateway(config, captured.log, readTestCredentials, state);
+  const gateway = assembleGateway(config, captured.log, readTestCredentials, state && { state });
   const { tppPort: port, adminPort } = await gateway.start();
   endWith(t, () => gateway.stop());
   const adminListener = { adminUrl: `http://127.0.0.1:${adminPort}` };

@@ -5,6 +5,7 @@ import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
 import { call, type Reply } from './call.ts';
 import { type GatewayUnderTest, type Sections, startBank, startGateway } from './gateway.ts';
 import { startGatewayProcess } from './gateway-process.ts';
+import { newPostgresDatabase } from './postgres.ts';
 import { initiation } from './request.ts';
 import type { TestScope } from './test-scope.ts';
 import { until } from './within.ts';
@@ -80,7 +81,10 @@ async function startFleetOf<Instance extends FleetInstance>(
     idempotency: { wait: '50ms' },
     deadlines: { write: '60s' },
     ...sections,
-    state: { redis, prefix: `losses-${randomUUID()}:`, ...(sections.state as object | undefined) }, // as in the YAML file
+    state: {
+      ...{ postgres: await newPostgresDatabase(), redis, prefix: `losses-${randomUUID()}:` },
+      ...(sections.state as object | undefined), // as in the YAML file
+    },
   };
   const instances = [await start(life, shared)];
   await sendFirstPayment(instances[0]?.url ?? '');

@@ -5,11 +5,12 @@ import { randomUUID } from 'node:crypto';
 import { chmodSync, chownSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
+import { isMainThread } from 'node:worker_threads';
 import { Client } from 'pg';
 import { type LaunchedChild, launchChild } from './child-launcher.ts';
 import { howToGetPostgres, postgresIsRequired, postgresPrograms, runningPostgres } from './find-postgres.ts';
 import { freePort } from './ports.ts';
-import type { TestScope } from './test-scope.ts';
+import { scopeOfAllTests, type TestScope } from './test-scope.ts';
 import { until } from './within.ts';
 
 export const skipWithoutPostgres: string | false =
@@ -86,15 +87,20 @@ export async function startPostgres(
   };
 }
 
+/** The server of this process, and what tests have created in a running one: until all of them have ended. */
+const allTests: TestScope = isMainThread ? scopeOfAllTests() : { after: () => {} };
 let shared: Promise<string> | undefined;
 
-/** A new database. @param life of all tests of the file @returns its address */
-export async function newPostgresDatabase(life: TestScope, t: TestScope): Promise<string> {
-  shared ??= Promise.resolve(runningPostgres() ?? startPostgres(life, 'fsync=off').then(({ url }) => url));
+/** A new, empty database. @returns its address */
+export async function newPostgresDatabase(): Promise<string> {
+  shared ??= Promise.resolve(
+    runningPostgres() ?? startPostgres(allTests, 'fsync=off').then(({ url }) => url),
+  );
   const server = await shared;
   const name = `test_${randomUUID().replaceAll('-', '')}`;
   await administrate(server, `CREATE DATABASE ${name}`);
-  t.after(() => administrate(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`));
+  if (runningPostgres())
+    allTests.after(() => administrate(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`));
   const url = new URL(server);
   url.pathname = `/${name}`;
   return url.href;

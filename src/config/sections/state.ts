@@ -44,8 +44,19 @@ const redis = z.union(
   },
 );
 
+const postgresAddress = z
+  .string()
+  .refine((text) => postgresUrl(text) !== undefined, 'expected postgres://user@host:5432/database');
+
 export const state = z
   .strictObject({
+    postgres: postgresAddress
+      .nullable()
+      .default(null)
+      .describe(
+        'The PostgreSQL database (14 or newer) that all instances share: postgres://user@host:5432/database, with sslmode, sslrootcert, ' +
+          'sslcert and sslkey as for libpq. URLs with a password are allowed in the environment variable only.',
+      ),
     redis: redis
       .nullable()
       .prefault(null)
@@ -69,7 +80,8 @@ export const state = z
       .nullable()
       .default(null)
       .describe(
-        'A database file for a single instance. Its folder must exist. Without Redis and without a file, the state is in memory, and a restart loses it.',
+        'The database file of a single instance. Its folder must exist; a second file, with .records behind the name, has what is not about ' +
+          'payments. Without PostgreSQL and without a file, the database is in memory, and a restart loses it.',
       ),
     confirm: z
       .strictObject({
@@ -121,7 +133,7 @@ export const state = z
       ),
   })
   .prefault({})
-  .describe('The storage of data that outlives a request: Redis, a file, or memory.');
+  .describe('The storage of data that outlives a request: PostgreSQL, a file, or memory; and Redis.');
 
 /** The parsed address of a Redis, or `undefined` if the text is not one. */
 export function redisUrl(text: string): URL | undefined {
@@ -129,4 +141,12 @@ export function redisUrl(text: string): URL | undefined {
   const fits =
     url && /^rediss?:$/.test(url.protocol) && url.hostname !== '' && /^(\/\d{0,4})?$/.test(url.pathname);
   return fits && !url.search && !url.hash ? url : undefined;
+}
+
+/** The parsed address of a PostgreSQL database, or `undefined` if the text is not one. */
+export function postgresUrl(text: string): URL | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const fits =
+    url && /^postgres(ql)?:$/.test(url.protocol) && url.hostname !== '' && /^\/[^/]+$/.test(url.pathname);
+  return fits && !url.hash ? url : undefined;
 }

@@ -140,24 +140,34 @@ const contradictions: readonly (readonly [what: string, text: string, ...errors:
     ':2 listen.tls.clientCertificate: client certificates are requested, but no CA is trusted; set listen.tls.clientCaFile',
   ],
   [
-    'Redis and a state file together',
-    `${minimalConfig}state: { redis: 'redis://redis:6379/0', file: state.db }`,
-    ':2 state.file: state.file and state.redis cannot be set together; remove one of them',
+    'PostgreSQL and a state file together',
+    `${minimalConfig}state: { postgres: 'postgres://penstock@db:5432/penstock', file: state.db }`,
+    ':2 state.file: state.file and state.postgres cannot be set together: each is the whole database; remove one of them',
   ],
   [
     'required durability of a state in memory',
     `${minimalConfig}state: { durability: required }`,
-    ':2 state.durability: the state is in memory, and a restart loses it; set state.redis or state.file',
+    ':2 state.durability: the state is in memory, and a restart loses it; set state.postgres or state.file',
   ],
   [
-    'a shared port without Redis',
+    'a shared port without PostgreSQL',
     `${minimalConfig}listen: { reusePort: true }`,
-    ':2 listen.reusePort: processes that share a port must share their state, otherwise a payment could be sent twice; set state.redis',
+    ':2 listen.reusePort: processes that share a port must share their database, otherwise a payment could be sent twice; set state.postgres',
   ],
   [
-    'several instances without Redis',
+    'several instances without PostgreSQL',
     `${minimalConfig}shaping: { expectedInstances: 2 }`,
-    ':2 shaping.expectedInstances: several instances must share their state, otherwise a payment could be sent twice; set state.redis',
+    ':2 shaping.expectedInstances: several instances must share their database, otherwise a payment could be sent twice; set state.postgres',
+  ],
+  [
+    'a password of PostgreSQL in the file',
+    `${minimalConfig}state: { postgres: 'postgres://penstock:hunter2@db:5432/penstock' }`,
+    ':2 state.postgres: credentials are not allowed in the configuration file; set the whole URL as PENSTOCK_STATE_POSTGRES',
+  ],
+  [
+    'a password of PostgreSQL as a parameter in the file',
+    `${minimalConfig}state: { postgres: 'postgres://penstock@db:5432/penstock?password=hunter2' }`,
+    ':2 state.postgres: credentials are not allowed in the configuration file; set the whole URL as PENSTOCK_STATE_POSTGRES',
   ],
   [
     'a password of Redis in the file',

@@ -1,0 +1,80 @@
+/** Proves every second that the database accepts writes, by a report that this instance lives. */
+
+import { createPeriodicTask, heartbeatMs, type PeriodicTask } from './periodic-task.ts';
+import { type Database, DatabaseError } from './store/database.ts';
+import { databaseProblem } from './store/gateway-database.ts';
+import type { InstanceTable } from './store/instances.ts';
+import type { Log } from './telemetry/log.ts';
+
+/** Runs every second, and every 250 ms while the database accepts no writes. */
+export interface DatabaseHeartbeat extends PeriodicTask {
+  /**
+   * The first one, before the first request. A PostgreSQL that cannot be reached does not prevent the start.
+   *
+   * @throws UnusableDatabaseError, or Error that says what is wrong with the file
+   */
+  first(): Promise<void>;
+  /** What is wrong with the database, as a sentence; `undefined` if nothing is. */
+  problem(): string | undefined;
+}
+
+interface DatabaseHeartbeatDependencies {
+  readonly dialect: Database['dialect'];
+  readonly instances: Pick<InstanceTable, 'report'>;
+  /** Checks the schema, and applies the migrations that are missing. */
+  readonly prepare: () => Promise<void>;
+  readonly log: Log;
+}
+
+/** Interval after a failure. Milliseconds. */
+const retryIntervalMs = 250;
+
+/** A single failure may be a coincidence: two in a row are a problem. */
+export function createDatabaseHeartbeat({
+  dialect,
+  instances,
+  prepare,
+  log,
+}: DatabaseHeartbeatDependencies): DatabaseHeartbeat {
+  let isPrepared = false;
+  let failures = 0;
+  let problem: string | undefined;
+
+  async function beat(): Promise<void> {
+    if (!isPrepared) await prepare();
+    isPrepared = true;
+    await instances.report();
+  }
+
+  function setProblem(next: string | undefined): void {
+    if (next !== undefined && next !== problem) log('error', 'the database is unavailable', { why: next });
+    if (next === undefined && problem !== undefined) log('info', 'the database is available again');
+    problem = next;
+  }
+
+  const task = createPeriodicTask(async () => {
+    try {
+      await beat();
+      failures = 0;
+      setProblem(undefined);
+    } catch (thrown) {
+      failures += 1;
+      if (failures > 1 || !isPrepared) setProblem(databaseProblem(thrown));
+    }
+    return failures === 0 ? heartbeatMs : retryIntervalMs;
+  });
+
+  return {
+    ...task,
+    async first() {
+      try {
+        await beat();
+      } catch (thrown) {
+        if (!(thrown instanceof DatabaseError)) throw thrown;
+        if (dialect === 'sqlite') throw new Error(thrown.reason, { cause: thrown });
+        setProblem(thrown.reason);
+      }
+    },
+    problem: () => problem,
+  };
+}

@@ -1,0 +1,102 @@
+/** The database that the settings select, and whether this build can use it. */
+
+import { existsSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { UnusableConfigError } from '../config/config-errors.ts';
+import type { StateSettings } from '../config/schema.ts';
+import { type Database, DatabaseError } from './database.ts';
+import { applyPostgresSettings, migrate, schemaVersion, schemaVersionOf } from './migrations.ts';
+import { connectPostgres } from './postgres.ts';
+import { postgresProblems } from './postgres-settings.ts';
+import { inMemory, openSqlite } from './sqlite.ts';
+
+type DatabaseSettings = Pick<StateSettings, 'postgres' | 'file'>;
+
+export interface GatewayDatabases {
+  readonly database: Database;
+  /** For the reports of this instance, which must not wait behind payments: in PostgreSQL, a connection of its own. */
+  readonly heartbeatDatabase: Database;
+}
+
+/** A database that this build cannot use until somebody changes something: a restart does not help. */
+class UnusableDatabaseError extends UnusableConfigError {}
+
+/** Connects or opens the file with the first statement. */
+export function openGatewayDatabase({ postgres, file }: DatabaseSettings): GatewayDatabases {
+  if (postgres !== null)
+    return {
+      database: connectPostgres(postgres),
+      heartbeatDatabase: connectPostgres(postgres, { connections: 1 }),
+    };
+  const database = openSqlite(file ?? inMemory);
+  return { database, heartbeatDatabase: database };
+}
+
+/**
+ * Checks that the database has been created, and applies the migrations that are missing; a database in memory is created.
+ *
+ * @throws UnusableDatabaseError if it is empty, newer, too old, or has the wrong settings; DatabaseError if it cannot be reached
+ */
+export async function prepareDatabase(database: Database, settings: DatabaseSettings): Promise<void> {
+  if (settings.postgres === null) return prepare(database, settings);
+  // A new connection: only it has the settings of a role that has got them now.
+  const connected = connectPostgres(settings.postgres, { connections: 1 });
+  try {
+    await prepare(connected, settings);
+  } finally {
+    await connected.close();
+  }
+}
+
+async function prepare(database: Database, settings: DatabaseSettings): Promise<void> {
+  if (settings.postgres !== null || settings.file !== null) await refuseEmpty(database, settings);
+  await migrate(database);
+  if (database.dialect !== 'postgres') return;
+  const problems = await postgresProblems(database);
+  if (problems.length > 0) throw new UnusableDatabaseError(`state.postgres: ${problems.join('; ')}`);
+}
+
+async function refuseEmpty(database: Database, { postgres, file }: DatabaseSettings): Promise<void> {
+  const isMissing = postgres === null && file !== null && existsSync(dirname(file)) && !existsSync(file);
+  const present = isMissing ? 0 : await schemaVersionOf(database);
+  if (present > schemaVersion)
+    throw new UnusableDatabaseError(
+      `${nameOf({ postgres, file })} has schema version ${present}, and this version of Penstock knows ${schemaVersion}: start the newer version`,
+    );
+  if (present === 0)
+    throw new UnusableDatabaseError(
+      `${nameOf({ postgres, file })} ${isMissing ? 'does not exist' : 'is empty'}: if it is new, create its tables with penstock migrate; otherwise check the address, or whether its volume is mounted`,
+    );
+}
+
+const nameOf = ({ postgres, file }: DatabaseSettings) =>
+  postgres === null ? `state.file: ${file}` : 'state.postgres: the database';
+
+/**
+ * Creates the tables in an empty database, applies the migrations that are missing, and sets what PostgreSQL needs for this role.
+ *
+ * @returns the version of the schema before and after
+ * @throws DatabaseError
+ */
+export async function migrateDatabase(
+  settings: DatabaseSettings,
+): Promise<{ readonly from: number; readonly to: number }> {
+  const database = openSqliteOrPostgres(settings);
+  try {
+    const from = await schemaVersionOf(database);
+    await migrate(database);
+    if (database.dialect === 'postgres') await applyPostgresSettings(database);
+    return { from, to: await schemaVersionOf(database) };
+  } finally {
+    await database.close();
+  }
+}
+
+const openSqliteOrPostgres = ({ postgres, file }: DatabaseSettings): Database =>
+  postgres === null ? openSqlite(file ?? inMemory) : connectPostgres(postgres, { connections: 1 });
+
+/** What is wrong with the database, for operators. */
+export function databaseProblem(thrown: unknown): string {
+  if (thrown instanceof DatabaseError) return thrown.reason;
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}

@@ -1,0 +1,60 @@
+/** What is checked before a file is used as a SQLite database, and while it is. */
+
+import { accessSync, closeSync, constants, openSync, statSync } from 'node:fs';
+import type { DatabaseSync } from 'node:sqlite';
+import { corruptFile, foreignFile, newerFile, notRegularFile } from './sqlite-errors.ts';
+
+/**
+ * Creates the file with access for this user alone. An existing file is not opened here: closing it again would release
+ * the lock that SQLite holds on it in this process (sqlite.org/howtocorrupt.html, 2.2).
+ */
+export function createIfMissing(file: string): void {
+  const found = statSync(file, { throwIfNoEntry: false });
+  if (!found) closeSync(openSync(file, 'wx', 0o600));
+  else if (!found.isFile()) throw notRegularFile(file);
+  else accessSync(file, constants.R_OK | constants.W_OK);
+}
+
+/**
+ * Checks whether the path still leads to the same file. If somebody has removed or replaced it, changes would succeed, and the
+ * next start would not find them.
+ */
+export function createFileCheck(file: string): () => boolean {
+  const opened = statSync(file);
+  return () => {
+    const found = statSync(file, { throwIfNoEntry: false });
+    return found?.ino === opened.ino && found.dev === opened.dev;
+  };
+}
+
+interface FileFormat {
+  /** PRAGMA application_id: identifies our files. */
+  readonly applicationId: number;
+  /** The newest PRAGMA user_version that this build knows. */
+  readonly version: number;
+  /** Creates what an empty file lacks. */
+  readonly schema: string;
+}
+
+/**
+ * Locks the file for this process, checks that it is ours and intact, and marks an empty one as ours.
+ *
+ * The operating system holds the lock and releases it when the process ends, for whatever reason.
+ */
+export function claimFile(
+  file: string,
+  database: DatabaseSync,
+  { applicationId, version: newest, schema }: FileFormat,
+): void {
+  const pragma = (name: string) => Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0];
+  database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL; BEGIN EXCLUSIVE');
+  const isEmpty = database.prepare('SELECT 1 FROM sqlite_schema').get() === undefined;
+  const [owner, version] = [pragma('application_id'), Number(pragma('user_version'))];
+  if (isEmpty && owner === 0 && version === 0)
+    database.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${newest}; ${schema}`);
+  else if (owner !== applicationId) throw foreignFile(file);
+  else if (version > newest) throw newerFile(file);
+  database.exec('COMMIT');
+  if (pragma('quick_check(1)') !== 'ok') throw corruptFile(file);
+  database.exec('PRAGMA journal_mode = WAL');
+}

@@ -1,0 +1,165 @@
+/** The database that is configured: an empty one, a newer one, one that cannot be reached, and its migration. */
+
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { assembleGateway } from '../../src/gateway.ts';
+import type { Database } from '../../src/store/database.ts';
+import { migrateDatabase, openGatewayDatabase } from '../../src/store/gateway-database.ts';
+import { call } from '../kit/call.ts';
+import { newMigratedPostgres } from '../kit/database.ts';
+import { temporaryFolder } from '../kit/folder.ts';
+import { configOf, readTestCredentials } from '../kit/gateway.ts';
+import { newPostgresDatabase, skipWithoutPostgres, startPostgres } from '../kit/postgres.ts';
+import { endWith } from '../kit/test-scope.ts';
+import { until } from '../kit/within.ts';
+
+type Settings = { readonly postgres: string | null; readonly file: string | null };
+
+const kinds = {
+  'a SQLite file': {
+    skip: false,
+    settings: async (t: TestContext) => ({ postgres: null, file: join(temporaryFolder(t), 'penstock.db') }),
+    name: 'state.file',
+  },
+  PostgreSQL: {
+    skip: skipWithoutPostgres,
+    settings: async () => ({ postgres: await newPostgresDatabase(), file: null }),
+    name: 'state.postgres',
+  },
+} as const;
+
+/** A gateway that is not started. */
+function assembled(t: TestContext, { postgres, file }: Settings) {
+  const config = configOf(
+    {
+      environments: { sandbox: { baseUrl: 'http://127.0.0.1:9' } },
+      listen: { port: 0 },
+      admin: { port: 0 },
+      state: { file },
+    },
+    postgres === null ? {} : { PENSTOCK_STATE_POSTGRES: postgres },
+  );
+  const gateway = assembleGateway(config, () => {}, readTestCredentials);
+  endWith(t, () => gateway.stop());
+  return gateway;
+}
+
+async function withDatabase<Result>(settings: Settings, use: (database: Database) => Promise<Result>) {
+  const { database, heartbeatDatabase } = openGatewayDatabase(settings);
+  try {
+    return await use(database);
+  } finally {
+    await Promise.all([database.close(), heartbeatDatabase.close()]);
+  }
+}
+
+const instancesIn = (settings: Settings) =>
+  withDatabase(settings, async (database) => (await database.query('SELECT id FROM instance')).length);
+
+const readiness = async (adminPort: number) => {
+  const { status, text } = await call(`http://127.0.0.1:${adminPort}`, {
+    path: '/health/ready',
+    method: 'GET',
+  });
+  return { status, text };
+};
+
+for (const [kind, { skip, settings: newSettings, name }] of Object.entries(kinds))
+  describe(`the database of the gateway: ${kind}`, { skip }, () => {
+    test('refuses the start with an empty database, and names the command that creates its tables', async (t) => {
+      const settings = await newSettings(t);
+      await assert.rejects(assembled(t, settings).start(), (error: Error) => {
+        assert.ok(error.message.startsWith(`${name}: `), error.message);
+        assert.match(error.message, /penstock migrate/);
+        return true;
+      });
+      if (settings.file) assert.ok(!existsSync(settings.file), 'a refused start creates no file');
+    });
+
+    test('starts after the migration, reports that it lives, and reports no more after it has stopped', async (t) => {
+      const settings = await newSettings(t);
+      assert.deepEqual(await migrateDatabase(settings), { from: 0, to: 1 });
+      assert.deepEqual(await migrateDatabase(settings), { from: 1, to: 1 });
+      const gateway = assembled(t, settings);
+      const { adminPort } = await gateway.start();
+      assert.equal((await readiness(adminPort)).status, 200);
+      if (settings.postgres) assert.equal(await instancesIn(settings), 1);
+      await gateway.stop();
+      assert.equal(await instancesIn(settings), settings.postgres ? 0 : 1);
+    });
+
+    test('refuses the start with a newer database', async (t) => {
+      const settings = await newSettings(t);
+      await migrateDatabase(settings);
+      await withDatabase(settings, (database) =>
+        database.query('INSERT INTO penstock_schema (version) VALUES (1000)'),
+      );
+      await assert.rejects(
+        assembled(t, settings).start(),
+        /has schema version 1000, and this version of Penstock knows 1: start the newer version/,
+      );
+    });
+  });
+
+test('a gateway without a configured database creates one in memory', async (t) => {
+  const { adminPort } = await assembled(t, { postgres: null, file: null }).start();
+  assert.equal((await readiness(adminPort)).status, 200);
+});
+
+test('a SQLite file is refused while another process uses it, and in a folder that does not exist', async (t) => {
+  const settings = { postgres: null, file: join(temporaryFolder(t), 'penstock.db') };
+  await migrateDatabase(settings);
+  const first = assembled(t, settings);
+  await first.start();
+  await assert.rejects(
+    assembled(t, settings).start(),
+    /^Error: state\.file: .* is in use by another process; stop/,
+  );
+  await first.stop();
+  await assembled(t, settings).start();
+  const missing = { postgres: null, file: join(temporaryFolder(t), 'none', 'penstock.db') };
+  await assert.rejects(
+    assembled(t, missing).start(),
+    /^Error: state\.file: .* the directory .* does not exist/,
+  );
+});
+
+describe('a PostgreSQL that cannot be reached', { skip: skipWithoutPostgres }, () => {
+  test('does not prevent the start: the instance is not ready until it answers', async (t) => {
+    const server = await startPostgres(t, 'fsync=off');
+    const settings = { postgres: server.url, file: null };
+    await migrateDatabase(settings);
+    await server.kill();
+    const { adminPort } = await assembled(t, settings).start();
+    const { status, text } = await readiness(adminPort);
+    assert.equal(status, 503);
+    assert.match(text, /PostgreSQL cannot be reached/);
+    await server.restart();
+    await until(10_000, 'it is ready', async () => (await readiness(adminPort)).status === 200);
+    assert.equal(await instancesIn(settings), 1);
+  });
+
+  test('is checked when it answers: an instance with an empty one stays unready, and says why', async (t) => {
+    const server = await startPostgres(t, 'fsync=off');
+    await server.kill();
+    const { adminPort } = await assembled(t, { postgres: server.url, file: null }).start();
+    await server.restart();
+    await until(10_000, 'it says what to do', async () =>
+      /penstock migrate/.test((await readiness(adminPort)).text),
+    );
+    assert.equal((await readiness(adminPort)).status, 503);
+    await migrateDatabase({ postgres: server.url, file: null });
+    await until(10_000, 'it is ready', async () => (await readiness(adminPort)).status === 200);
+  });
+});
+
+test('several instances migrate one empty PostgreSQL database at the same time', {
+  skip: skipWithoutPostgres,
+}, async () => {
+  const settings = { postgres: await newPostgresDatabase(), file: null };
+  await Promise.all([migrateDatabase(settings), migrateDatabase(settings), migrateDatabase(settings)]);
+  assert.deepEqual(await migrateDatabase(settings), { from: 1, to: 1 });
+  await newMigratedPostgres();
+});

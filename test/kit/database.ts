@@ -1,0 +1,60 @@
+/** Databases with the gateway's tables, for tests. */
+
+import type { Config } from '../../src/config/schema.ts';
+import type { Stores } from '../../src/services.ts';
+import type { State } from '../../src/state/ports.ts';
+import type { Database } from '../../src/store/database.ts';
+import { migrateDatabase } from '../../src/store/gateway-database.ts';
+import { migrate } from '../../src/store/migrations.ts';
+import { connectPostgres } from '../../src/store/postgres.ts';
+import { inMemory, openSqlite } from '../../src/store/sqlite.ts';
+import { newPostgresDatabase } from './postgres.ts';
+import type { TestScope } from './test-scope.ts';
+
+/** A migrated database, in memory or in PostgreSQL; closed when the test ends. */
+export async function newGatewayDatabase(
+  t: TestScope,
+  dialect: Database['dialect'] = 'sqlite',
+): Promise<Database> {
+  if (dialect === 'postgres') {
+    const postgres = await newMigratedPostgres();
+    const connected = connectPostgres(postgres);
+    t.after(() => connected.close());
+    return connected;
+  }
+  const database = openSqlite(inMemory);
+  t.after(() => database.close());
+  await migrate(database);
+  return database;
+}
+
+/** @returns the address of a migrated PostgreSQL database */
+export async function newMigratedPostgres(): Promise<string> {
+  const postgres = await newPostgresDatabase();
+  await migrateDatabase({ postgres, file: null });
+  return postgres;
+}
+
+/** The databases in memory of gateways that have got the same state: one after the other, as after a restart. */
+const databasesOfStates = new WeakMap<State, Database>();
+
+/** What a gateway under test gets: the former state alone stands for a database of its own, too. */
+export function storesOf(given: Partial<Stores> | State | undefined, { state }: Config): Partial<Stores> {
+  if (given === undefined) return {};
+  if (!('keyValues' in given)) return given.database ? { ...given, ...keptOpen(given.database) } : given;
+  if (state.postgres !== null || state.file !== null) return { state: given };
+  const database = databasesOfStates.get(given) ?? openSqlite(inMemory);
+  databasesOfStates.set(given, database);
+  return { state: given, ...keptOpen(database) };
+}
+
+/** The end of a gateway does not close a database that the test has given to it. */
+function keptOpen(given: Database) {
+  const database = { ...given, close: async () => {} };
+  return { database, heartbeatDatabase: database };
+}
+
+/** Before a gateway of this configuration starts, as an operator does; an error is left to the gateway. */
+export async function migrateFor({ state }: Config): Promise<void> {
+  if (state.postgres !== null || state.file !== null) await migrateDatabase(state).catch(() => {});
+}
