@@ -7,7 +7,9 @@ import { assembleGateway } from '../../src/gateway.ts';
 import { createMemoryState } from '../../src/state/memory.ts';
 import type { State } from '../../src/state/ports.ts';
 import { createSqliteState } from '../../src/state/sqlite.ts';
+import { openGatewayDatabase } from '../../src/store/gateway-database.ts';
 import { createLog } from '../../src/telemetry/log.ts';
+import { createBreakpointDatabase } from './breakpoint-database.ts';
 import { type Breakpoint, createBreakpointState } from './breakpoint-state.ts';
 import { migrateFor } from './database.ts';
 import { configOf, readTestCredentials, type Sections } from './gateway.ts';
@@ -34,19 +36,23 @@ const notify = (message: BreakpointMessage) => void process.send?.(message);
 const { promise: continued, resolve } = Promise.withResolvers<void>();
 process.once('message', () => resolve()).once('disconnect', () => process.exit());
 
-const pausingState = createBreakpointState(createState(state), async (requestId, breakpoint) => {
+const onBreakpoint = async (requestId: string, breakpoint: Breakpoint) => {
   if (breakpoints[requestId] !== breakpoint) return;
   notify({ kind: 'reached', requestId });
   await continued;
-});
+};
 
 const config = configOf({
   ...{ listen: { port: 0 }, admin: { port: 0 }, ...sections },
   state: state === 'memory' ? {} : state,
 });
 await migrateFor(config);
+const { database, heartbeatDatabase } = openGatewayDatabase(config.state);
 const log = createLog({ level: 'error', format: 'json' }, { write: () => {} });
-const gateway = assembleGateway(config, log, readTestCredentials, { state: pausingState });
+const gateway = assembleGateway(config, log, readTestCredentials, {
+  ...{ database: createBreakpointDatabase(database, onBreakpoint), heartbeatDatabase },
+  state: createBreakpointState(createState(state), onBreakpoint),
+});
 notify({ kind: 'serving', ...(await gateway.start()) });
 
 function createState(options: BreakpointGatewayOptions['state']): State {

@@ -1,4 +1,4 @@
-/** A TCP proxy in front of a server on this machine that can delay and discard data. */
+/** A TCP proxy in front of a server on this machine that can delay and discard data, and cut connections. */
 
 import { connect, createServer, type Socket } from 'node:net';
 import { listen } from './ports.ts';
@@ -10,12 +10,28 @@ export interface TcpProxy {
   delayBy(ms: number): void;
   /** Discards all further data of the server; the connections stay open, and clients still reach the server. */
   discardResponses(): void;
+  /** Passes no further data in either direction until `resume`; connections stay open, as those of a frozen server. */
+  freeze(): void;
+  resume(): void;
+  /** Cuts all connections, and refuses new ones until `accept`. */
+  refuse(): void;
+  accept(): void;
+  /**
+   * Cuts a connection on which a client sends these bytes: before they reach the server, or when its answer arrives.
+   *
+   * @returns a function that says how many connections were cut, and one that ends this
+   */
+  cutAt(when: 'before' | 'after', sent: RegExp): { readonly cuts: () => number; readonly end: () => void };
 }
 
 /** @param port of the server */
 export async function startTcpProxy(life: TestScope, port: number): Promise<TcpProxy> {
   let delayMs = 0;
   let isDiscarding = false;
+  let isRefusing = false;
+  let thawed: PromiseWithResolvers<void> | undefined;
+  let cut: { readonly when: 'before' | 'after'; readonly sent: RegExp } | undefined;
+  let cuts = 0;
   const sockets = new Set<Socket>();
   const server = createServer({ noDelay: true }, (client) => {
     const upstream = connect({ port, host: '127.0.0.1', noDelay: true });
@@ -26,11 +42,25 @@ export async function startTcpProxy(life: TestScope, port: number): Promise<TcpP
       sockets.add(one);
       one.on('error', () => other.destroy()).on('close', () => other.destroy());
     }
-    client.on('data', (bytes) => {
+    if (isRefusing) client.destroy();
+    let isCutAtAnswer = false;
+    const cutNow = () => {
+      cuts += 1;
+      client.destroy();
+      upstream.destroy();
+    };
+    client.on('data', async (bytes) => {
+      await thawed?.promise;
+      if (cut?.sent.test(bytes.toString('latin1'))) {
+        if (cut.when === 'before') return cutNow();
+        isCutAtAnswer = true;
+      }
       if (delayMs === 0) upstream.write(bytes);
       else setTimeout(() => upstream.write(bytes), delayMs);
     });
-    upstream.on('data', (bytes) => {
+    upstream.on('data', async (bytes) => {
+      await thawed?.promise;
+      if (isCutAtAnswer) return cutNow();
       if (!isDiscarding) client.write(bytes);
     });
     client.on('end', () => upstream.end());
@@ -48,6 +78,30 @@ export async function startTcpProxy(life: TestScope, port: number): Promise<TcpP
     },
     discardResponses() {
       isDiscarding = true;
+    },
+    freeze() {
+      thawed ??= Promise.withResolvers<void>();
+    },
+    resume() {
+      thawed?.resolve();
+      thawed = undefined;
+    },
+    refuse() {
+      isRefusing = true;
+      for (const socket of sockets) socket.destroy();
+    },
+    accept() {
+      isRefusing = false;
+    },
+    cutAt(when, sent) {
+      cut = { when, sent };
+      const before = cuts;
+      return {
+        cuts: () => cuts - before,
+        end: () => {
+          cut = undefined;
+        },
+      };
     },
   };
 }
