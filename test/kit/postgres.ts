@@ -65,7 +65,7 @@ export async function startPostgres(
     const options = [
       'listen_addresses=127.0.0.1',
       'unix_socket_directories=',
-      'max_connections=200',
+      'max_connections=500',
       ...settings,
     ];
     const [program = '', ...args] = [
