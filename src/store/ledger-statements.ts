@@ -30,6 +30,7 @@ const answerColumns = {
   why: 'text',
   initiated_as: 'text',
   is_permanent: 'boolean',
+  may_wait: 'boolean',
 } as const;
 
 const sameKey = (one: string, other: string) =>
@@ -78,17 +79,27 @@ export const mark = statement({
 });
 
 /**
- * Another tenant has sent an initiation with this id to the same bank before, and it is unknown which payment it has created. A bank that
- * recognises repeats by X-Request-ID gives the second tenant the payment of the first one, so its answer does not prove whose it is.
+ * Rows of other tenants that have sent an initiation with this id to the same bank before `l`. The tenant decides about marks of the same
+ * millisecond: the two must not wait for each other.
  */
-const mayBelongToOther = `EXISTS (
+const earlierOfOthers = `
   SELECT 1 FROM ledger o WHERE o.request_id = i.request_id AND o.operation = i.operation AND o.environment = i.environment
-    AND o.tenant <> i.tenant AND o.marked_at <= l.marked_at
+    AND o.tenant <> i.tenant AND (o.marked_at < l.marked_at OR (o.marked_at = l.marked_at AND o.tenant < l.tenant))`;
+
+/**
+ * It is unknown which payment such an initiation has created. A bank that recognises repeats by X-Request-ID gives the second tenant the
+ * payment of the first one, so its answer does not prove whose it is.
+ */
+const mayBelongToOther = `EXISTS (${earlierOfOthers}
     AND (o.ended_at IS NULL OR o.why IS NOT NULL OR (o.step = 'happened' AND o.payment_id IS NULL)))`;
+
+/** The answer names a payment, and that of another tenant is still on its way. */
+const mustWait = `(i.may_wait AND i.payment_id IS NOT NULL
+    AND EXISTS (${earlierOfOthers} AND o.step = 'sending' AND o.listened_until > now_ms()))`;
 
 /**
  * Stores the answer, together with the payment that it names. If the payment belongs, or may belong, to another tenant, the write is in
- * doubt instead, and its answer is not stored.
+ * doubt instead, and its answer is not stored. Changes nothing while it must wait for the answer to another tenant.
  */
 export const recordAnswer = statement({
   columns: answerColumns,
@@ -97,7 +108,7 @@ export const recordAnswer = statement({
     sql: (input) =>
       insertPayment(input, {
         environment: 'i.environment',
-        where: `l.step IN (${stepsBefore('answered')}) AND NOT ${mayBelongToOther}`,
+        where: `l.step IN (${stepsBefore('answered')}) AND NOT ${mustWait} AND NOT ${mayBelongToOther}`,
       }),
   },
   sql: (input, changed) => `
@@ -116,7 +127,7 @@ export const recordAnswer = statement({
       WITH judged AS MATERIALIZED ( -- once: it is used in each of the columns above
         SELECT i.*, (i.payment_id IS NULL OR (NOT ${mayBelongToOther} AND EXISTS (
           SELECT 1 FROM ${changed} c WHERE c.payment_id = i.payment_id AND c.environment = i.environment AND c.tenant = i.tenant
-        ))) AS is_own FROM ${input} AS i JOIN ledger l ON ${sameAttempt('l', 'i')})
+        ))) AS is_own FROM ${input} AS i JOIN ledger l ON ${sameAttempt('l', 'i')} WHERE NOT ${mustWait})
       SELECT * FROM judged) AS i
     WHERE ${sameAttempt('ledger', 'i')} AND ledger.step IN (${stepsBefore('answered')})
     RETURNING ledger.attempt, ledger.step`,

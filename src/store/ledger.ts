@@ -5,6 +5,7 @@
  * is repeated: it has an effect only once, and finds out what has become of its row.
  */
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { collect } from './collect.ts';
 import type { BatchResult, Columns, Database, DatabaseError, InputOf, Row, Statement } from './database.ts';
 import * as statements from './ledger-statements.ts';
@@ -80,6 +81,8 @@ export type RecordOutcome = 'recorded' | 'in-doubt' | 'two-attempts';
 
 /** How often a row that another attempt changes at the same time is looked at again. */
 const maxLooks = 5;
+/** Interval at which an answer to another tenant is looked for. Milliseconds. */
+const lookAgainMs = 25;
 
 export type LedgerTable = ReturnType<typeof createLedgerTable>;
 
@@ -134,8 +137,26 @@ export function createLedgerTable(database: Database) {
     return marked.row !== undefined;
   }
 
-  /** The answer, for repeats. */
-  async function recordAnswer(sent: SentWrite, answer: LedgerAnswer): Promise<RecordOutcome> {
+  /**
+   * The answer, for repeats.
+   *
+   * @param waitMs how long to wait for the answer to another tenant that has sent an initiation with the same X-Request-ID
+   */
+  async function recordAnswer(sent: SentWrite, answer: LedgerAnswer, waitMs = 0): Promise<RecordOutcome> {
+    const waitUntilMs = performance.now() + waitMs;
+    for (;;) {
+      const mayWait = performance.now() < waitUntilMs;
+      const outcome = await recordAnswerNow(sent, answer, mayWait);
+      if (outcome !== 'must-wait') return outcome;
+      await sleep(lookAgainMs);
+    }
+  }
+
+  async function recordAnswerNow(
+    sent: SentWrite,
+    answer: LedgerAnswer,
+    mayWait: boolean,
+  ): Promise<RecordOutcome | 'must-wait'> {
     const { created } = answer;
     const columns = {
       ...attemptColumns(sent),
@@ -146,18 +167,25 @@ export function createLedgerTable(database: Database) {
       outcome: answer.outcome ?? null,
       why: answer.why ?? null,
       ...paymentColumns(created),
+      may_wait: mayWait,
     };
     return recordOutcome(sent, async () => {
       const { row, cause } = await recordBatch(columns);
       if (cause?.effect !== 'none-ever') {
         if (cause) throw cause;
-        return row && (row.step === 'answered' ? 'recorded' : 'in-doubt');
+        if (row) return row.step === 'answered' ? 'recorded' : 'in-doubt';
+        return mayWait && (await isUnanswered(sent)) ? 'must-wait' : undefined;
       }
       const why = `the answer of the bank cannot be stored: ${cause.reason}`;
       return (await markInDoubt(sent, { why, outcome: 'in-doubt' })) === 'two-attempts'
         ? 'two-attempts'
         : 'in-doubt';
     });
+  }
+
+  async function isUnanswered(sent: SentWrite): Promise<boolean> {
+    const stored = await read(sent);
+    return stored?.attempt === sent.attempt && stored.ended_at === null;
   }
 
   /** It is unknown whether the bank has executed the request. */
@@ -175,11 +203,11 @@ export function createLedgerTable(database: Database) {
   }
 
   /** @param write @returns `undefined` if it has found no row of this attempt that it may change */
-  async function recordOutcome(
+  async function recordOutcome<Outcome extends string>(
     sent: SentWrite,
-    write: () => Promise<RecordOutcome | undefined>,
+    write: () => Promise<Outcome | undefined>,
     looksLeft = maxLooks,
-  ): Promise<RecordOutcome> {
+  ): Promise<Outcome | RecordOutcome> {
     const outcome = await write();
     if (outcome) return outcome;
     const stored = await read(sent);

@@ -390,6 +390,52 @@ for (const [name, { skip, open }] of Object.entries(kinds))
         assert.equal(await ledger.recordAnswer(sentTo(first), answer), 'recorded');
       });
 
+      /** In one millisecond: neither of the two is earlier. */
+      async function sendAtOnce(t: TestContext) {
+        const { database, ledger } = await start(t);
+        const first = newClaim();
+        const both = [first, again(first, { tenant: 'rival' })] as const;
+        for (const one of both) await send(ledger, one);
+        await database.query('UPDATE ledger SET marked_at = 1');
+        return { ledger, both };
+      }
+      const waitMs = 20_000;
+
+      test('one X-Request-ID, sent at once: two payments, because the second answer waits for the first one', async (t) => {
+        const { ledger, both } = await sendAtOnce(t);
+        const recorded = both.map((one, index) =>
+          ledger.recordAnswer(sentTo(one), withPayment(`payment-${index}`), waitMs),
+        );
+        assert.deepEqual(await Promise.all(recorded), ['recorded', 'recorded']);
+      });
+
+      test('one X-Request-ID, sent at once: one payment belongs to one of them', async (t) => {
+        const { ledger, both } = await sendAtOnce(t);
+        const recorded = both.map((one) => ledger.recordAnswer(sentTo(one), answer, waitMs));
+        assert.deepEqual((await Promise.all(recorded)).toSorted(), ['in-doubt', 'recorded']);
+      });
+
+      test('one X-Request-ID, sent at once: the doubt about one of them is a doubt about the other', async (t) => {
+        const { ledger, both } = await sendAtOnce(t);
+        const [shop, rival] = both;
+        await ledger.markInDoubt(sentTo(rival), { why: 'no answer' });
+        assert.equal(await ledger.recordAnswer(sentTo(shop), answer, waitMs), 'in-doubt');
+      });
+
+      test('one X-Request-ID: the later one waits, also with a late answer, until the earlier one is in doubt', async (t) => {
+        const { ledger, first, second } = await sendOneAfterTheOther(t);
+        await ledger.markInDoubt(sentTo(second), { why: 'no answer' });
+        const recorded = ledger.recordAnswer(sentTo(second), withPayment('payment-2'), waitMs);
+        await ledger.markInDoubt(sentTo(first), { why: 'no answer' });
+        assert.equal(await recorded, 'in-doubt');
+        assert.match(String((await ledger.read(second))?.why), /may belong to another tenant/);
+      });
+
+      test('one X-Request-ID: the later one waits no longer than it may', async (t) => {
+        const { ledger, second } = await sendOneAfterTheOther(t);
+        assert.equal(await ledger.recordAnswer(sentTo(second), answer, 1), 'in-doubt');
+      });
+
       test('answers that name one payment, in one batch: one tenant has it', async (t) => {
         const { ledger } = await start(t);
         const both = [newClaim(), newClaim({ tenant: 'rival' })];
