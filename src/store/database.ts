@@ -36,6 +36,11 @@ export interface Statement<Input extends Columns> {
   readonly sql: (input: string, changed: string) => string;
 }
 
+/** Keeps the type of its columns. */
+export function statement<const Input extends Columns>(definition: Statement<Input>): Statement<Input> {
+  return definition;
+}
+
 export type InputOf<Input extends Columns> = { readonly [Name in keyof Input]: Value };
 
 /** The rows that a batch has returned, and the input rows that the database refused, with the reasons. */

@@ -3,7 +3,7 @@
  * it (ledger-steps.ts). It returns the attempts that it has changed, and nothing else decides.
  */
 
-import type { Columns, Statement } from './database.ts';
+import { statement } from './database.ts';
 import { stepsBefore } from './ledger-steps.ts';
 
 /** An instance that has not reported for this long counts as dead. Milliseconds. */
@@ -29,6 +29,7 @@ const answerColumns = {
   outcome: 'text',
   why: 'text',
   initiated_as: 'text',
+  bank_ids: 'text',
   is_permanent: 'boolean',
   may_wait: 'boolean',
 } as const;
@@ -168,7 +169,13 @@ export const abandon = statement({
 
 /** As happened, with the id of the payment if the bank has named it: unless the payment belongs to another tenant. */
 export const resolveHappened = statement({
-  columns: { ...attemptColumns, payment_id: 'text', initiated_as: 'text', is_permanent: 'boolean' },
+  columns: {
+    ...attemptColumns,
+    payment_id: 'text',
+    initiated_as: 'text',
+    bank_ids: 'text',
+    is_permanent: 'boolean',
+  },
   before: {
     table: 'payment',
     sql: (input) => insertPayment(input, { environment: 'l.environment', where: 'l.why IS NOT NULL' }),
@@ -228,23 +235,26 @@ interface PaymentSource {
   readonly where: string;
 }
 
-/** The payments that the input names, unless they belong to other tenants. In the conditions, `l` is the row of the attempt. */
+/**
+ * The payments that the input names, unless they belong to other tenants. A bank may give the id again to a payment of the same tenant:
+ * the row is then that of both. In the conditions, `l` is the row of the attempt.
+ */
 function insertPayment(input: string, { environment, where }: PaymentSource): string {
   return `
-    INSERT INTO payment (payment_id, environment, tenant, initiated_as, is_permanent, created_at, used_at)
-    SELECT i.payment_id, ${environment}, i.tenant, i.initiated_as, i.is_permanent, now_ms(), now_ms()
+    INSERT INTO payment (payment_id, environment, tenant, initiated_as, bank_ids, is_permanent, created_at, used_at)
+    SELECT i.payment_id, ${environment}, i.tenant, i.initiated_as, i.bank_ids, i.is_permanent, now_ms(), now_ms()
     FROM ${input} AS i JOIN ledger l ON ${sameAttempt('l', 'i')}
     WHERE i.payment_id IS NOT NULL AND ${where}
     ORDER BY i.payment_id, ${environment}
-    ON CONFLICT (payment_id, environment) DO UPDATE SET used_at = excluded.used_at WHERE payment.tenant = excluded.tenant`;
+    ON CONFLICT (payment_id, environment) DO UPDATE SET used_at = excluded.used_at,
+      initiated_as = CASE WHEN payment.initiated_as = excluded.initiated_as THEN payment.initiated_as END,
+      bank_ids = coalesce(payment.bank_ids, excluded.bank_ids),
+      is_permanent = (payment.is_permanent OR excluded.is_permanent)
+      WHERE payment.tenant = excluded.tenant`;
 }
 
 /** @param input with the columns of an attempt */
 function isAmong(input: string): string {
   const columns = Object.keys(attemptColumns);
   return `(${columns.join(', ')}) IN (SELECT ${columns.map((name) => `i.${name}`).join(', ')} FROM ${input} AS i)`;
-}
-
-function statement<const Input extends Columns>(definition: Statement<Input>): Statement<Input> {
-  return definition;
 }

@@ -54,6 +54,8 @@ export interface NewPayment {
   readonly paymentId: string;
   /** Service and product: `payments/sepa-credit-transfers`. */
   readonly initiatedAs: string;
+  /** JSON: the ids that must be sent in the spelling of the bank. */
+  readonly bankIds?: string | undefined;
   /** Whether it is remembered for ever. */
   readonly isPermanent: boolean;
 }
@@ -346,6 +348,7 @@ const attemptColumns = (one: Attempt) => ({ ...keyColumns(one), attempt: one.att
 const paymentColumns = (created: NewPayment | undefined) => ({
   payment_id: created?.paymentId ?? null,
   initiated_as: created?.initiatedAs ?? null,
+  bank_ids: created?.bankIds ?? null,
   is_permanent: created?.isPermanent ?? null,
 });
 

@@ -54,8 +54,10 @@ const tables = (types: { readonly bytes: string; readonly time: string; readonly
     payment_id text NOT NULL,
     environment text NOT NULL,
     tenant text NOT NULL,
-    -- Service and product of its initiation: payments/sepa-credit-transfers
-    initiated_as text NOT NULL,
+    -- Service and product of its initiation: payments/sepa-credit-transfers. NULL if payments of several products have this id.
+    initiated_as text,
+    -- JSON: the ids that the gateway must send in the spelling of the bank.
+    bank_ids text,
     -- Whether it is remembered for ever, as a standing order is.
     is_permanent boolean NOT NULL,
     created_at ${types.time} NOT NULL,
@@ -75,6 +77,30 @@ const tables = (types: { readonly bytes: string; readonly time: string; readonly
     only_row boolean PRIMARY KEY CHECK (only_row),
     environment text NOT NULL,
     version ${types.time} NOT NULL
+  );
+
+  -- Circuits that operators keep open or closed.
+  CREATE TABLE hold (
+    environment text NOT NULL,
+    lane text NOT NULL,
+    held_as text NOT NULL CHECK (held_as IN ('open', 'closed')),
+    reason text NOT NULL,
+    until_ms ${types.time} NOT NULL,
+    PRIMARY KEY (environment, lane)
+  );
+
+  -- Each record has the hash of the one before it.
+  CREATE TABLE audit (
+    number ${types.time} PRIMARY KEY,
+    -- ISO 8601, UTC.
+    recorded_at text NOT NULL,
+    who text NOT NULL,
+    action text NOT NULL,
+    outcome text NOT NULL,
+    -- JSON, as it was hashed.
+    details text NOT NULL,
+    previous text NOT NULL,
+    hash text NOT NULL
   );`;
 
 const migrations: readonly Migration[] = [

@@ -2,7 +2,6 @@
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { Client } from 'pg';
 import { type Database, DatabaseError } from '../../src/store/database.ts';
@@ -11,41 +10,10 @@ import { createLedgerTable, type LedgerTable, type NewClaim } from '../../src/st
 import { migrate, schemaVersionOf } from '../../src/store/migrations.ts';
 import { connectPostgres } from '../../src/store/postgres.ts';
 import { postgresProblems, synchronousStandbys } from '../../src/store/postgres-settings.ts';
-import { openSqlite } from '../../src/store/sqlite.ts';
-import { temporaryFolder } from '../kit/folder.ts';
+import { databaseKinds } from '../kit/databases.ts';
 import { newPostgresDatabase, skipWithoutPostgres, startPostgres } from '../kit/postgres.ts';
 import { startTcpProxy } from '../kit/tcp-proxy.ts';
 import { until, within } from '../kit/within.ts';
-
-interface Kind {
-  readonly skip: string | false;
-  /** Opens connections of several instances; SQLite has one. */
-  open(t: TestContext): Promise<readonly [Database, Database]>;
-}
-
-const kinds: Readonly<Record<string, Kind>> = {
-  'SQLite in memory': {
-    skip: false,
-    open: async () => {
-      const database = openSqlite(':memory:');
-      return [database, database];
-    },
-  },
-  'a SQLite file': {
-    skip: false,
-    open: async (t) => {
-      const database = openSqlite(join(temporaryFolder(t), 'penstock.db'));
-      return [database, database];
-    },
-  },
-  PostgreSQL: {
-    skip: skipWithoutPostgres,
-    open: async (_t) => {
-      const url = await newPostgresDatabase();
-      return [connectPostgres(url), connectPostgres(url)];
-    },
-  },
-};
 
 const newClaim = (more: Partial<NewClaim> = {}): NewClaim => ({
   tenant: 'shop',
@@ -93,15 +61,10 @@ const again = (claim: NewClaim, more: Partial<NewClaim> = {}) => ({
   ...more,
 });
 
-for (const [name, { skip, open }] of Object.entries(kinds))
+for (const [name, { skip, open }] of Object.entries(databaseKinds))
   describe(`the ledger in ${name}`, { skip }, () => {
     async function start(t: TestContext) {
       const [database, second] = await open(t);
-      t.after(async () => {
-        await database.close();
-        if (second !== database) await second.close();
-      });
-      await migrate(database);
       const [ledger, other] = [createLedgerTable(database), createLedgerTable(second)];
       const instances = new Map(
         ['one', 'two', 'dead'].map((id) => [id, createInstanceTable(second, id)] as const),

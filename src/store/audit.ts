@@ -1,0 +1,61 @@
+/** The records of the audit log as a table: numbered from 1, without gaps. What they contain is the business of the audit log. */
+
+import type { Database, Row } from './database.ts';
+
+export interface StoredAuditRecord {
+  readonly number: number;
+  /** ISO 8601, UTC. */
+  readonly at: string;
+  readonly who: string;
+  readonly action: string;
+  readonly outcome: string;
+  /** JSON. */
+  readonly details: string;
+  /** The hash of the record before it. */
+  readonly previous: string;
+  readonly hash: string;
+}
+
+export type AuditTable = ReturnType<typeof createAuditTable>;
+
+/** Every function @throws DatabaseError; a record may have been inserted nevertheless. */
+export function createAuditTable(database: Database) {
+  return {
+    /** @returns false if there is a record with this number, of another instance */
+    async insert(record: StoredAuditRecord): Promise<boolean> {
+      const { number, at, who, action, outcome, details, previous, hash } = record;
+      const inserted = await database.query(
+        `INSERT INTO audit (number, recorded_at, who, action, outcome, details, previous, hash)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (number) DO NOTHING RETURNING number`,
+        [number, at, who, action, outcome, details, previous, hash],
+      );
+      return inserted.length > 0;
+    },
+
+    /** The newest ones first. */
+    async newest(count: number): Promise<readonly StoredAuditRecord[]> {
+      const rows = await database.query('SELECT * FROM audit ORDER BY number DESC LIMIT $1', [count]);
+      return rows.map(recordOf);
+    },
+
+    /** In their order. @param after the number of the last one that is known, or 0 */
+    async following(after: number, count: number): Promise<readonly StoredAuditRecord[]> {
+      const rows = await database.query('SELECT * FROM audit WHERE number > $1 ORDER BY number LIMIT $2', [
+        after,
+        count,
+      ]);
+      return rows.map(recordOf);
+    },
+  };
+}
+
+const recordOf = (row: Row): StoredAuditRecord => ({
+  number: Number(row.number),
+  at: String(row.recorded_at),
+  who: String(row.who),
+  action: String(row.action),
+  outcome: String(row.outcome),
+  details: String(row.details),
+  previous: String(row.previous),
+  hash: String(row.hash),
+});

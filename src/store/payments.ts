@@ -1,0 +1,113 @@
+/**
+ * Which environment and tenant a payment belongs to, as a table. The ledger inserts a payment together with the answer that names it, and
+ * nothing ever gives it to another tenant.
+ */
+
+import { collect } from './collect.ts';
+import { type Database, type Row, statement } from './database.ts';
+
+export interface StoredPayment {
+  readonly paymentId: string;
+  readonly environment: string;
+  readonly tenant: string;
+  /** Service and product of its initiation; `undefined` if payments of several products have this id. */
+  readonly initiatedAs: string | undefined;
+  /** JSON: the ids that must be sent in the spelling of the bank. */
+  readonly bankIds: string | undefined;
+  readonly isPermanent: boolean;
+  /** For how long it has not been used, with a precision of a day. Milliseconds. */
+  readonly unusedMs: number;
+}
+
+/** A payment of a tenant. Two banks may give one id to two payments. */
+export type PaymentKey = Pick<StoredPayment, 'paymentId' | 'environment' | 'tenant'>;
+
+export type PaymentTable = ReturnType<typeof createPaymentTable>;
+
+const find = statement({
+  columns: { payment_id: 'text' },
+  sql: (input) => `
+    SELECT payment.*, now_ms() - payment.used_at AS unused_ms
+    FROM ${input} AS i JOIN payment ON payment.payment_id = i.payment_id ORDER BY payment.created_at, payment.environment`,
+});
+
+const touch = statement({
+  columns: { payment_id: 'text', environment: 'text' },
+  sql: (input) => `
+    UPDATE payment SET used_at = now_ms() FROM ${input} AS i
+    WHERE payment.payment_id = i.payment_id AND payment.environment = i.environment RETURNING payment.payment_id`,
+});
+
+/** Every function @throws DatabaseError. What is looked for in one turn of the event loop is sent together. */
+export function createPaymentTable(database: Database) {
+  const findBatch = collect(async (ids: readonly string[]) => {
+    const inputs = [...new Set(ids)].map((id) => ({ payment_id: id }));
+    const { rows, refused } = await database.batch(find, inputs);
+    // An id that the database cannot store, such as one with a NUL, is that of no payment.
+    for (const cause of refused.values()) if (cause.effect !== 'none-ever') throw cause;
+    const payments = Map.groupBy(rows.map(paymentOf), ({ paymentId }) => paymentId);
+    return ids.map((id) => payments.get(id) ?? []);
+  });
+  const touchBatch = collect(async (keys: readonly PaymentKey[]) => {
+    const distinct = new Map(keys.map((key) => [JSON.stringify([key.paymentId, key.environment]), key]));
+    const inputs = Array.from(distinct.values(), ({ paymentId, environment }) => ({
+      payment_id: paymentId,
+      environment,
+    }));
+    const { refused } = await database.batch(touch, inputs);
+    for (const cause of refused.values()) throw cause;
+    return keys.map(() => undefined);
+  });
+
+  return {
+    /** All payments with this id, those of other tenants included: in the order of their initiations. */
+    find: (paymentId: string): Promise<readonly StoredPayment[]> => findBatch(paymentId),
+
+    /** Notes that a payment is in use: it then does not expire. */
+    touch: (key: PaymentKey): Promise<void> => touchBatch(key),
+
+    /**
+     * Replaces the ids of a payment, unless another instance has done so.
+     *
+     * @param known what they were
+     * @returns whether they have been replaced
+     */
+    async replaceBankIds(
+      { paymentId, environment, tenant }: PaymentKey,
+      known: string | undefined,
+      bankIds: string,
+    ): Promise<boolean> {
+      const replaced = await database.query(
+        `UPDATE payment SET bank_ids = $1
+         WHERE payment_id = $2 AND environment = $3 AND tenant = $4 AND coalesce(bank_ids, '') = $5 RETURNING payment_id`,
+        [bankIds, paymentId, environment, tenant, known ?? ''],
+      );
+      return replaced.length > 0;
+    },
+
+    /** Deletes payments that have not been used for this long. @returns how many; call it again if that is `limit` */
+    async deleteExpired(unusedMs: number, limit: number): Promise<number> {
+      const deleted = await database.query(
+        `DELETE FROM payment WHERE (payment_id, environment) IN (
+           SELECT payment_id, environment FROM payment
+           WHERE NOT is_permanent AND used_at < now_ms() - $1 ORDER BY used_at LIMIT $2)
+           AND NOT is_permanent AND used_at < now_ms() - $1
+         RETURNING payment_id`,
+        [unusedMs, limit],
+      );
+      return deleted.length;
+    },
+  };
+}
+
+const paymentOf = (row: Row): StoredPayment => ({
+  paymentId: String(row.payment_id),
+  environment: String(row.environment),
+  tenant: String(row.tenant),
+  initiatedAs: textOf(row.initiated_as),
+  bankIds: textOf(row.bank_ids),
+  isPermanent: Boolean(row.is_permanent),
+  unusedMs: Number(row.unused_ms),
+});
+
+const textOf = (value: Row[string] | undefined) => (typeof value === 'string' ? value : undefined);
