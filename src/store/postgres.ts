@@ -53,8 +53,11 @@ export function connectPostgres(
     }
   }
 
+  const connect = async (): Promise<PoolClient> => pool.connect();
+
   async function withClient<Result>(use: (client: PoolClient) => Promise<Result>): Promise<Result> {
-    const client = await pool.connect().catch((cause: unknown) => {
+    // Not `pool.connect().catch`: it throws at once if a certificate of the URL cannot be read.
+    const client = await connect().catch((cause: unknown) => {
       throw new DatabaseError(`PostgreSQL cannot be reached: ${whyOf(cause)}`, 'none', cause);
     });
     let isBroken = true;

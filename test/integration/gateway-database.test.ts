@@ -155,6 +155,14 @@ describe('a PostgreSQL that cannot be reached', { skip: skipWithoutPostgres }, (
   });
 });
 
+test('a certificate of PostgreSQL that cannot be read is named, and does not prevent the start', async (t) => {
+  const postgres = 'postgres://penstock@127.0.0.1:1/penstock?sslmode=verify-full&sslrootcert=/nowhere.pem';
+  const { adminPort } = await assembled(t, { postgres, file: null }).start();
+  const { status, text } = await readiness(adminPort);
+  assert.equal(status, 503);
+  assert.match(text, /PostgreSQL cannot be reached: ENOENT.*nowhere\.pem/);
+});
+
 test('several instances migrate one empty PostgreSQL database at the same time', {
   skip: skipWithoutPostgres,
 }, async () => {
