@@ -59,9 +59,11 @@ export const settingCrossChecks: readonly CrossCheck[] = [
   redisTlsWithoutTls,
   proxyCredentialsWithoutProxy,
   postgresAndFile,
+  postgresWithoutRedis,
+  redisAndFile,
   durabilityOfMemory,
-  sharedPortWithoutPostgres,
-  severalInstancesWithoutPostgres,
+  sharedPortWithoutRedis,
+  severalInstancesWithoutRedis,
   passwordInFile,
 ];
 
@@ -363,24 +365,38 @@ function postgresAndFile({ state }: Config): readonly ConfigError[] {
   return [{ path: ['state', 'file'], related: [['state', 'postgres']], message }];
 }
 
+/** Until payments are recorded in the database: instances without a common Redis would not know each other's payments. */
+function postgresWithoutRedis({ state }: Config): readonly ConfigError[] {
+  if (state.postgres === null || state.redis !== null || state.file !== null) return [];
+  const message =
+    'payments are still recorded in Redis, and without it in the memory of each instance: set state.redis as well';
+  return [{ path: ['state', 'postgres'], related: [['state', 'redis']], message }];
+}
+
+function redisAndFile({ state }: Config): readonly ConfigError[] {
+  if (state.redis === null || state.file === null) return [];
+  const message = 'state.file and state.redis cannot be set together; remove one of them';
+  return [{ path: ['state', 'file'], related: [['state', 'redis']], message }];
+}
+
 function durabilityOfMemory({ state }: Config): readonly ConfigError[] {
   if (state.durability !== 'required' || state.redis !== null || state.file !== null) return [];
-  const message = 'the state is in memory, and a restart loses it; set state.postgres or state.file';
+  const message = 'the state is in memory, and a restart loses it; set state.redis or state.file';
   return [{ path: ['state', 'durability'], related: [['state', 'redis']], message }];
 }
 
-function sharedPortWithoutPostgres({ listen, state }: Config): readonly ConfigError[] {
-  if (!listen.reusePort || state.postgres !== null || state.redis !== null) return [];
+function sharedPortWithoutRedis({ listen, state }: Config): readonly ConfigError[] {
+  if (!listen.reusePort || state.redis !== null) return [];
   const message =
-    'processes that share a port must share their database, otherwise a payment could be sent twice; set state.postgres';
-  return [{ path: ['listen', 'reusePort'], related: [['state', 'postgres']], message }];
+    'processes that share a port must share their state, otherwise a payment could be sent twice; set state.redis';
+  return [{ path: ['listen', 'reusePort'], related: [['state', 'redis']], message }];
 }
 
-function severalInstancesWithoutPostgres({ shaping, state }: Config): readonly ConfigError[] {
-  if (shaping.expectedInstances === 1 || state.postgres !== null || state.redis !== null) return [];
+function severalInstancesWithoutRedis({ shaping, state }: Config): readonly ConfigError[] {
+  if (shaping.expectedInstances === 1 || state.redis !== null) return [];
   const message =
-    'several instances must share their database, otherwise a payment could be sent twice; set state.postgres';
-  return [{ path: ['shaping', 'expectedInstances'], related: [['state', 'postgres']], message }];
+    'several instances must share their state, otherwise a payment could be sent twice; set state.redis';
+  return [{ path: ['shaping', 'expectedInstances'], related: [['state', 'redis']], message }];
 }
 
 function passwordInFile({ state }: Config, { isFromVariable }: CrossCheckContext): readonly ConfigError[] {

@@ -21,9 +21,24 @@ export const isSecret = (path: SettingPath, value: unknown): boolean =>
 /**
  * Masks the credentials in a URL. They end at the last @ before the path: a password may contain more of them (WHATWG URL,
  * authority state).
+ *
+ * @param mask if it is empty, the rest is a URL without credentials
  */
-export const maskText = (text: string, mask: string = secretMask): string =>
-  text.replace(/(?<=:\/\/)[^/?#]*(?=@)/, mask);
+export function maskText(text: string, mask: string = secretMask): string {
+  if (/^postgres(ql)?:/i.test(text)) return maskPostgresUrl(text, mask);
+  const masked = text.replace(/(?<=:\/\/)[^/?#]*(?=@)/, mask);
+  return mask === '' ? masked.replace('://@', '://') : masked;
+}
+
+/** The name of the role stays: a configuration file may contain it. A password may also be a parameter, as for libpq. */
+function maskPostgresUrl(text: string, mask: string): string {
+  return text
+    .replace(/(?<=:\/\/[^:/?#]*):[^/?#]*(?=@)/, mask === '' ? '' : `:${mask}`)
+    .replace(/([?&])password=[^&#]*(&?)/g, (_, before: string, after: string) => {
+      if (mask !== '') return `${before}password=${mask}${after}`;
+      return after === '' ? '' : before;
+    });
+}
 
 /**
  * Every effective setting with the names, units and structure of the configuration file. The hashes of secrets, and the

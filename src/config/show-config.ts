@@ -71,7 +71,7 @@ function maskSecrets(tree: unknown): unknown {
       return String(masked).padStart(64, '0');
     }
     if (isSecret(path, value)) return secretMask;
-    if (typeof value === 'string') return maskText(value, '').replace('://@', '://');
+    if (typeof value === 'string') return maskText(value, '');
     if (Array.isArray(value)) return value.map((item, index) => mask(item, [...path, index]));
     if (!isMapping(value)) return value;
     return Object.fromEntries(

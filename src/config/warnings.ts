@@ -169,9 +169,9 @@ function clientsOfInactiveEnvironments({ clients, environments }: Config): reado
 }
 
 function stateInMemory({ state }: Config): readonly ConfigWarning[] {
-  if (state.postgres !== null || state.file !== null) return [];
+  if (state.redis !== null || state.file !== null) return [];
   const message =
-    'the state is in memory: after a restart, a repeated payment is sent to the bank again; set state.postgres or state.file';
+    'the state is in memory: after a restart, a repeated payment is sent to the bank again; set state.redis or state.file';
   return [{ path: ['state'], message }];
 }
 

@@ -24,6 +24,8 @@ const tables = (types: { readonly bytes: string; readonly time: string; readonly
     fingerprint_key text,
     fingerprint_request text NOT NULL,
     fingerprint_content text NOT NULL,
+    -- Whether it is a step of an authorisation before the last one: it executes nothing.
+    is_first_factor boolean NOT NULL,
     -- Whether an earlier attempt was sent, and released after the answer of the bank.
     follows_released boolean NOT NULL,
     -- In the answer of the bank, or from an operator.
@@ -139,7 +141,7 @@ export async function schemaVersionOf(database: Database): Promise<number> {
 export async function migrate(database: Database): Promise<void> {
   let present: number;
   do {
-    present = await untilUnlocked(async () => {
+    present = await untilUnlocked(database, async () => {
       const version = await schemaVersionOf(database);
       const next = migrations[version];
       if (next) await database.execute(scriptOf(database, next[database.dialect], version + 1));
@@ -155,16 +157,16 @@ export async function migrate(database: Database): Promise<void> {
 
 /** For the role of this connection, valid for new ones. The schema may have been created by another role. @throws DatabaseError */
 export async function applyPostgresSettings(database: Database): Promise<void> {
-  await untilUnlocked(() => database.execute(setPostgresSettings));
+  await untilUnlocked(database, () => database.execute(setPostgresSettings));
 }
 
-/** Another instance may have done the same, or holds a lock. */
-async function untilUnlocked<Result>(run: () => Promise<Result>): Promise<Result> {
+/** In PostgreSQL, another instance may have done the same, or holds a lock. */
+async function untilUnlocked<Result>({ dialect }: Database, run: () => Promise<Result>): Promise<Result> {
   for (let failures = 0; ; ) {
     try {
       return await run();
     } catch (thrown) {
-      if (!hasNoEffect(thrown) || ++failures === attempts) throw thrown;
+      if (dialect === 'sqlite' || !hasNoEffect(thrown) || ++failures === attempts) throw thrown;
       await sleep(retryAfterMs);
     }
   }

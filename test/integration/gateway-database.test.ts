@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { assembleGateway } from '../../src/gateway.ts';
+import { createMemoryState } from '../../src/state/memory.ts';
 import type { Database } from '../../src/store/database.ts';
 import { migrateDatabase, openGatewayDatabase } from '../../src/store/gateway-database.ts';
 import { call } from '../kit/call.ts';
@@ -39,9 +40,13 @@ function assembled(t: TestContext, { postgres, file }: Settings) {
       admin: { port: 0 },
       state: { file },
     },
-    postgres === null ? {} : { PENSTOCK_STATE_POSTGRES: postgres },
+    postgres === null
+      ? {}
+      : { PENSTOCK_STATE_POSTGRES: postgres, PENSTOCK_STATE_REDIS: 'redis://127.0.0.1:1' },
   );
-  const gateway = assembleGateway(config, () => {}, readTestCredentials);
+  // Nothing here is about Redis, which is required beside PostgreSQL.
+  const withoutRedis = postgres === null ? {} : { state: createMemoryState() };
+  const gateway = assembleGateway(config, () => {}, readTestCredentials, withoutRedis);
   endWith(t, () => gateway.stop());
   return gateway;
 }

@@ -55,7 +55,8 @@ export const state = z
       .default(null)
       .describe(
         'The PostgreSQL database (14 or newer) that all instances share: postgres://user@host:5432/database, with sslmode, sslrootcert, ' +
-          'sslcert and sslkey as for libpq. URLs with a password are allowed in the environment variable only.',
+          'sslcert and sslkey as for libpq. Payments are not recorded in it yet, so Redis is required as well. ' +
+          'URLs with a password are allowed in the environment variable only.',
       ),
     redis: redis
       .nullable()
@@ -80,8 +81,8 @@ export const state = z
       .nullable()
       .default(null)
       .describe(
-        'The database file of a single instance. Its folder must exist; a second file, with .records behind the name, has what is not about ' +
-          'payments. Without PostgreSQL and without a file, the database is in memory, and a restart loses it.',
+        'The database file of a single instance. Its folder must exist; a second file, with .records behind the name, has what is not in the ' +
+          'database yet. Without Redis and without a file, the state is in memory, and a restart loses it.',
       ),
     confirm: z
       .strictObject({
@@ -116,13 +117,6 @@ export const state = z
       .describe(
         'A Redis that may lose data (no append-only file, no replica, too old): `report` reports it; `required` refuses to ' +
           'start with it, and refuses new payments if that occurs later.',
-      ),
-    afterLoss: z
-      .enum(['refuse', 'resume'])
-      .default('refuse')
-      .describe(
-        'After the state has lost data that no running instance has kept: `refuse` refuses new payments until an operator ' +
-          'accepts the loss, `resume` accepts new payments after 6 s. In both cases, repeats of the lost payments are then paid again.',
       ),
     encryptionKeyFile: file()
       .nullable()

@@ -145,28 +145,38 @@ const contradictions: readonly (readonly [what: string, text: string, ...errors:
     ':2 state.file: state.file and state.postgres cannot be set together: each is the whole database; remove one of them',
   ],
   [
+    'PostgreSQL without Redis',
+    `${minimalConfig}state: { postgres: 'postgres://penstock@db:5432/penstock' }`,
+    ':2 state.postgres: payments are still recorded in Redis, and without it in the memory of each instance: set state.redis as well',
+  ],
+  [
+    'Redis and a state file together',
+    `${minimalConfig}state: { redis: 'redis://localhost:6379', file: state.db }`,
+    ':2 state.file: state.file and state.redis cannot be set together; remove one of them',
+  ],
+  [
     'required durability of a state in memory',
     `${minimalConfig}state: { durability: required }`,
-    ':2 state.durability: the state is in memory, and a restart loses it; set state.postgres or state.file',
+    ':2 state.durability: the state is in memory, and a restart loses it; set state.redis or state.file',
   ],
   [
-    'a shared port without PostgreSQL',
+    'a shared port without Redis',
     `${minimalConfig}listen: { reusePort: true }`,
-    ':2 listen.reusePort: processes that share a port must share their database, otherwise a payment could be sent twice; set state.postgres',
+    ':2 listen.reusePort: processes that share a port must share their state, otherwise a payment could be sent twice; set state.redis',
   ],
   [
-    'several instances without PostgreSQL',
+    'several instances without Redis',
     `${minimalConfig}shaping: { expectedInstances: 2 }`,
-    ':2 shaping.expectedInstances: several instances must share their database, otherwise a payment could be sent twice; set state.postgres',
+    ':2 shaping.expectedInstances: several instances must share their state, otherwise a payment could be sent twice; set state.redis',
   ],
   [
     'a password of PostgreSQL in the file',
-    `${minimalConfig}state: { postgres: 'postgres://penstock:hunter2@db:5432/penstock' }`,
+    `${minimalConfig}state: { redis: 'redis://r:6379', postgres: 'postgres://penstock:hunter2@db:5432/penstock' }`,
     ':2 state.postgres: credentials are not allowed in the configuration file; set the whole URL as PENSTOCK_STATE_POSTGRES',
   ],
   [
     'a password of PostgreSQL as a parameter in the file',
-    `${minimalConfig}state: { postgres: 'postgres://penstock@db:5432/penstock?password=hunter2' }`,
+    `${minimalConfig}state: { redis: 'redis://r:6379', postgres: 'postgres://penstock@db:5432/penstock?password=hunter2' }`,
     ':2 state.postgres: credentials are not allowed in the configuration file; set the whole URL as PENSTOCK_STATE_POSTGRES',
   ],
   [

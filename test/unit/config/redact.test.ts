@@ -39,6 +39,21 @@ describe('the redacted configuration', () => {
     });
   }
 
+  const databases = {
+    'postgres://penstock:hun@ter2@db.example:5432/penstock':
+      'postgres://penstock:***@db.example:5432/penstock',
+    'postgresql://penstock@db.example/penstock?password=hunter2&sslmode=require':
+      'postgresql://penstock@db.example/penstock?password=***&sslmode=require',
+    'postgres://penstock@db.example:5432/penstock': 'postgres://penstock@db.example:5432/penstock',
+  };
+  for (const [url, masked] of Object.entries(databases)) {
+    test(`masks the password of PostgreSQL, but not the name of its role: ${masked}`, () => {
+      const loaded = loadConfig(undefined, { ...sandbox, PENSTOCK_STATE_POSTGRES: url });
+      assert.ok(loaded.kind === 'valid');
+      assert.equal(Object(redactConfig(loaded.config)).state.postgres, masked);
+    });
+  }
+
   test('leaves all other settings unchanged, including addresses without credentials', () => {
     const config = configOf({ environments, state: { redis: 'redis://redis.example:6379/0' } });
     assert.deepEqual(redactConfig(config), settingsInFileSyntax(config));

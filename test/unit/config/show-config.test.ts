@@ -77,6 +77,20 @@ describe('the effective configuration', () => {
     }
   });
 
+  test('shows the URL of PostgreSQL without its password, in such a way that a file may contain it', () => {
+    for (const [url, shown] of [
+      ['postgres://ann:hunter2@db.example/penstock', 'postgres://ann@db.example/penstock'],
+      ['postgres://ann@db.example/penstock?password=hunter2', 'postgres://ann@db.example/penstock'],
+      [
+        'postgres://ann@db.example/penstock?password=hunter2&sslmode=require',
+        'postgres://ann@db.example/penstock?sslmode=require',
+      ],
+    ]) {
+      const loaded = load(minimalConfig, { PENSTOCK_STATE_POSTGRES: url });
+      assert.equal(pastedBack(loaded).config.state.postgres, shown);
+    }
+  });
+
   test('shows the same again for the shown configuration', () => {
     const text = `${minimalConfig}clients:\n  - { name: a, apiKeySha256: ${'ab12'.repeat(16)} }\n  - { name: b, apiKeySha256: ${'cd34'.repeat(16)} }`;
     const values = (shown: string) => shown.replace(/ *#.*/g, '');

@@ -1,0 +1,204 @@
+/** The SQLite database across processes: one process per file, killed processes, a full disk, and files that are not ours. */
+
+import assert from 'node:assert/strict';
+import { copyFileSync, readFileSync, renameSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { DatabaseError } from '../../src/store/database.ts';
+import { createInstanceTable } from '../../src/store/instances.ts';
+import { createLedgerTable } from '../../src/store/ledger.ts';
+import { migrate } from '../../src/store/migrations.ts';
+import { openSqlite } from '../../src/store/sqlite.ts';
+import { type RunningCommand, startCommand } from '../kit/command.ts';
+import { temporaryFolder } from '../kit/folder.ts';
+import { until } from '../kit/within.ts';
+
+const program = fileURLToPath(new URL('../kit/sqlite-database-writer.ts', import.meta.url));
+
+/** A process that creates the tables, and executes `count` writes whose answers have `size` bytes. */
+const startWriter = (t: TestContext, file: string, count = 0, size = 0) =>
+  startCommand(t, process.execPath, [program, file, `${count}`, `${size}`]);
+
+/** The steps that were confirmed, by the id of the write. */
+function confirmedBy(writer: RunningCommand): ReadonlyMap<string, string> {
+  const lines = writer.stdout().match(/^(claimed|sending|answered) id-\d+$/gm) ?? [];
+  return new Map(lines.map((line) => line.split(' ')).map(([step = '', id = '']) => [id, step]));
+}
+
+function openDatabase(t: TestContext, file: string) {
+  const database = openSqlite(file);
+  t.after(() => database.close());
+  return database;
+}
+
+const steps = ['claimed', 'sending', 'answered'];
+
+/** Every write is at least at the step that was confirmed. */
+async function assertContains(t: TestContext, file: string, confirmed: ReadonlyMap<string, string>) {
+  const rows = await openDatabase(t, file).query('SELECT request_id, step FROM ledger');
+  const stored = new Map(rows.map(({ request_id, step }) => [String(request_id), String(step)]));
+  for (const [id, step] of confirmed) {
+    const found = stored.get(id) ?? '';
+    assert.ok(
+      steps.indexOf(found) >= steps.indexOf(step),
+      `${id}: ${step} was confirmed, ${found} is stored`,
+    );
+  }
+}
+
+const fails = (reason: RegExp) => (thrown: unknown) => {
+  assert.ok(thrown instanceof DatabaseError);
+  assert.match(thrown.reason, reason);
+  assert.equal(thrown.effect, 'none');
+  assert.equal(thrown.code, 'STATE_UNAVAILABLE');
+  return true;
+};
+
+describe('the SQLite database across processes', () => {
+  for (const count of [1, 250, 700])
+    test(`loses no confirmed step when its process is killed after ${count} writes`, async (t) => {
+      const file = join(temporaryFolder(t), 'penstock.db');
+      const writer = startWriter(t, file, 100_000, 2_000);
+      await until(30_000, 'it has written', () => confirmedBy(writer).size >= count);
+      writer.kill('SIGKILL');
+      assert.equal(await writer.exitCode(), 'SIGKILL');
+      const confirmed = confirmedBy(writer);
+      assert.ok(confirmed.size < 100_000);
+      await assertContains(t, file, confirmed);
+    });
+
+  test('refuses a second process while the first one runs, and accepts it after the first was killed', async (t) => {
+    const file = join(temporaryFolder(t), 'penstock.db');
+    const first = startWriter(t, file, 1);
+    await first.waitForOutput('done');
+    const second = startWriter(t, file);
+    const refusal = `state.file: ${file} is in use by another process; stop that process, or use another file`;
+    await second.waitForOutput(refusal);
+    const own = openDatabase(t, file);
+    await assert.rejects(own.query('SELECT 1'), fails(/is in use by another process/));
+    first.kill('SIGKILL');
+    await first.exitCode();
+    await own.query('SELECT 1');
+    await own.close();
+    await assertContains(t, file, new Map([['id-0', 'answered']]));
+  });
+
+  test('refuses changes after its file was removed or replaced, until the original file is back', async (t) => {
+    const file = join(temporaryFolder(t), 'penstock.db');
+    const database = openDatabase(t, file);
+    await migrate(database);
+    const instances = createInstanceTable(database, 'one');
+    const report = () => database.execute('DELETE FROM instance');
+    await instances.report();
+    const isReplaced = fails(/was removed or replaced .* restore the original file/);
+    renameSync(file, `${file}.original`);
+    await assert.rejects(report(), isReplaced);
+    copyFileSync(`${file}.original`, file);
+    await assert.rejects(report(), isReplaced);
+    renameSync(`${file}.original`, file);
+    await report();
+  });
+
+  test('refuses changes on a full disk, and keeps every confirmed step', async (t) => {
+    const file = join(temporaryFolder(t), 'penstock.db');
+    const limit = 'ulimit -f 2000; exec "$@"'; // blocks of 512 bytes: the system lets no file grow larger
+    const writer = startCommand(t, 'sh', [
+      '-c',
+      limit,
+      'sh',
+      process.execPath,
+      program,
+      file,
+      '1000',
+      '10000',
+    ]);
+    await writer.waitForOutput(`state.file: ${file} `);
+    const confirmed = confirmedBy(writer);
+    assert.ok(confirmed.size > 10 && confirmed.size < 900, `${confirmed.size}`);
+    writer.kill('SIGKILL');
+    await writer.exitCode();
+    await assertContains(t, file, confirmed);
+  });
+
+  test('has a clock that does not run back after a restart', async (t) => {
+    const file = join(temporaryFolder(t), 'penstock.db');
+    const first = openSqlite(file, () => 2_000_000_000_000);
+    await migrate(first);
+    await createInstanceTable(first, 'one').report();
+    await createInstanceTable(first, 'one').deregister();
+    await first.close();
+    const second = openSqlite(file, () => 1_000_000_000_000);
+    t.after(() => second.close());
+    const [row] = await second.query('SELECT now_ms() AS now');
+    assert.equal(row?.now, 2_000_000_000_000);
+  });
+
+  test('does not open the file again after it was closed', async (t) => {
+    const database = openDatabase(t, join(temporaryFolder(t), 'penstock.db'));
+    await database.query('SELECT 1');
+    await database.close();
+    await assert.rejects(database.query('SELECT 1'), fails(/is closed/));
+  });
+});
+
+async function createFile(file: string): Promise<void> {
+  const database = openSqlite(file);
+  await migrate(database);
+  const ledger = createLedgerTable(database);
+  await Promise.all(
+    Array.from({ length: 200 }, (_, number) =>
+      ledger.claim({
+        ...{ tenant: 'shop', operation: 'initiatePayment', payment: '', requestId: `${number}` },
+        ...{ attempt: `${number}`, instance: 'one', path: 'x'.repeat(1_000) },
+        ...{ fingerprintKey: undefined, fingerprintRequest: 'r', fingerprintContent: 'c' },
+      }),
+    ),
+  );
+  await database.close();
+}
+
+async function overwrite(file: string, from: number, to: number): Promise<void> {
+  await createFile(file);
+  writeFileSync(file, readFileSync(file).fill('garbage', from, to));
+}
+
+/** How each invalid file is made, and the error that refuses it. */
+const invalidFiles: Readonly<Record<string, readonly [(file: string) => unknown, RegExp]>> = {
+  'is a text file': [
+    (file) => writeFileSync(file, 'a text\n'.repeat(500)),
+    /is not a state file of Penstock, or is damaged; use another/,
+  ],
+  'is a database of another application': [
+    (file) => {
+      const database = new DatabaseSync(file);
+      database.exec('CREATE TABLE t (a)');
+      database.close();
+    },
+    /belongs to another application; use another file$/,
+  ],
+  'contains garbage in the middle': [
+    (file) => overwrite(file, 40_000, 120_000),
+    /is damaged; restore a backup/,
+  ],
+  'contains garbage in the schema': [(file) => overwrite(file, 100, 4_000), /is damaged; restore a backup/],
+  'is truncated': [
+    async (file) => {
+      await createFile(file);
+      truncateSync(file, 100_000);
+    },
+    /is damaged; restore a backup/,
+  ],
+};
+
+describe('opening a SQLite database', () => {
+  for (const [what, [make, reason]] of Object.entries(invalidFiles))
+    test(`refuses a file that ${what}, and leaves it unchanged`, async (t) => {
+      const file = join(temporaryFolder(t), 'penstock.db');
+      await make(file);
+      const before = readFileSync(file);
+      await assert.rejects(openDatabase(t, file).query('SELECT 1'), fails(reason));
+      assert.ok(before.equals(readFileSync(file)));
+    });
+});
