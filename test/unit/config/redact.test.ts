@@ -48,7 +48,8 @@ describe('the redacted configuration', () => {
   };
   for (const [url, masked] of Object.entries(databases)) {
     test(`masks the password of PostgreSQL, but not the name of its role: ${masked}`, () => {
-      const loaded = loadConfig(undefined, { ...sandbox, PENSTOCK_STATE_POSTGRES: url });
+      const redis = { PENSTOCK_STATE_REDIS: 'redis://redis.example:6379/0' };
+      const loaded = loadConfig(undefined, { ...sandbox, ...redis, PENSTOCK_STATE_POSTGRES: url });
       assert.ok(loaded.kind === 'valid');
       assert.equal(Object(redactConfig(loaded.config)).state.postgres, masked);
     });

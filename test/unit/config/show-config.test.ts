@@ -86,7 +86,8 @@ describe('the effective configuration', () => {
         'postgres://ann@db.example/penstock?sslmode=require',
       ],
     ]) {
-      const loaded = load(minimalConfig, { PENSTOCK_STATE_POSTGRES: url });
+      const redis = { PENSTOCK_STATE_REDIS: 'redis://redis.example:6379/0' };
+      const loaded = load(minimalConfig, { ...redis, PENSTOCK_STATE_POSTGRES: url });
       assert.equal(pastedBack(loaded).config.state.postgres, shown);
     }
   });
