@@ -92,7 +92,6 @@ const nothingChecked: ContractDependencies = {
 export function startAdminApi(
   report = passedPreflight,
   sources: Partial<DashboardSources> = {},
-  lossReport: LossReport = { status: 'ok', missing: [], isUncovered: false },
   adminSettings: object = {},
   subscriptions: ManageSubscriptions = noSubscriptions,
   contract: ContractDependencies = nothingChecked,
