@@ -91,7 +91,7 @@ describe('a tenant that stores as much as idempotency.maxStoredPerTenant allows'
     for (let count = 0; count < offered; count++) {
       const reply = await pay(
         'rival',
-        `403 ${60 * kibibyte}`,
+        `403 ${63.5 * kibibyte}`,
         count === 0 ? first : undefined,
         count % 2 ? 1 : 0,
       );

@@ -29,7 +29,7 @@ async function writeAll(): Promise<void> {
         path: '/',
         fingerprintKey: undefined,
         fingerprintRequest: 'r',
-        fingerprintContent: 'c',
+        fingerprintContent: 'c', isFirstFactor: false,
       },
     };
     const outcome = await ledger.claim(claim);

@@ -19,10 +19,9 @@ const notable: Deviation = { ...harmful, level: 'notable', rule: 'unknown', effe
 const claim: WriteAheadMark = {
   followsReleasedAttempt: false,
   lateAnswerMs: 0,
-  markSending: () => 0,
+  markSending: async () => ({ untilMs: 0, untilWallMs: 0 }),
   onDeadline() {},
-  mayBelongToOther: () => false,
-  recordWithOwner() {},
+  namePayment() {},
 };
 
 interface Setup {
