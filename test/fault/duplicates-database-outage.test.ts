@@ -4,14 +4,22 @@
  */
 
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
 import { callAdminApi } from '../kit/admin-api.ts';
 import { call } from '../kit/call.ts';
+import { lazy } from '../kit/fleet-redis.ts';
 import { startBank, startGateway } from '../kit/gateway.ts';
 import { skipWithoutPostgres } from '../kit/postgres.ts';
 import { type ProxiedPostgres, startProxiedPostgres } from '../kit/postgres-proxy.ts';
+import { sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
+import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { until, within } from '../kit/within.ts';
 import { newWrite, outcomeOf, type Write, withUpdates, writeNames } from '../kit/writes.ts';
+
+const life = scopeOfAllTests();
+const redis = lazy(() => sharedRedisUrl(life));
+const skip = skipWithoutPostgres || skipWithoutRedis;
 
 /** Shorter than the deadline of a write: the gateway refuses without waiting until the database answers again. */
 const maxRefusalMs = 10_000;
@@ -36,7 +44,7 @@ async function start(t: TestContext) {
   const gateway = await startGateway(t, {
     environments: { sandbox: { baseUrl: bank.baseUrl } },
     ...withUpdates,
-    state: { postgres: postgres.url },
+    state: { postgres: postgres.url, redis: await redis(), prefix: `test-${randomUUID()}:` },
   });
   const send = async (write: Write) => outcomeOf(await call(gateway.url, write.call));
   assert.equal(await send(await newWrite(bank, 'initiation')), '201');
@@ -58,7 +66,7 @@ async function finalOutcome(send: (write: Write) => Promise<string>, write: Writ
   return last;
 }
 
-describe('a write while PostgreSQL', { skip: skipWithoutPostgres, concurrency: 2 }, () => {
+describe('a write while PostgreSQL', { skip, concurrency: 2 }, () => {
   for (const [how, { begin, end }] of Object.entries(outages))
     test(`${how} is refused without being sent, and a repeat after the outage is sent once`, async (t) => {
       const { postgres, bank, send, isReady } = await start(t);
@@ -104,7 +112,10 @@ describe('a write whose connection to PostgreSQL is cut', {
           const first = send(write);
           await until(maxRecoveryMs, 'a connection is cut', () => cuts() > 0);
           end();
-          assert.match(await within(maxRefusalMs, 'an answer', first), /^20\d|^503 STATE_UNAVAILABLE|^504 OUTCOME_UNKNOWN/);
+          assert.match(
+            await within(maxRefusalMs, 'an answer', first),
+            /^20\d|^503 STATE_UNAVAILABLE|^504 OUTCOME_UNKNOWN/,
+          );
           assert.match(await finalOutcome(send, write), /^20\d/, `${write.name}`);
           assert.equal(write.timesReceived(), 1, write.name);
         }

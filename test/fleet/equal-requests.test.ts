@@ -5,14 +5,19 @@ import { randomUUID } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
 import { switchEnvironment } from '../kit/admin-api.ts';
 import { call, jsonOf } from '../kit/call.ts';
+import { lazy } from '../kit/fleet-redis.ts';
 import { type GatewayUnderTest, startBank, startGateway } from '../kit/gateway.ts';
 import { newPostgresDatabase, skipWithoutPostgres } from '../kit/postgres.ts';
+import { sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
 import { initiation } from '../kit/request.ts';
+import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { apiKeyOf, type ClientName, clientSettings } from '../kit/two-environments.ts';
 import { until } from '../kit/within.ts';
 import { outcomeOf } from '../kit/writes.ts';
 
-/** Instances without Redis: nothing but the database connects them. */
+const life = scopeOfAllTests();
+const redis = lazy(() => sharedRedisUrl(life));
+
 async function start(t: TestContext, count: number) {
   const sandbox = await startBank(t, { name: 'sandbox' });
   const production = await startBank(t, { name: 'production' });
@@ -23,7 +28,10 @@ async function start(t: TestContext, count: number) {
       production: { baseUrl: production.baseUrl },
     },
     clients: clientSettings(),
-    state: { postgres: await newPostgresDatabase() },
+    state: {
+      ...{ postgres: await newPostgresDatabase(), redis: await redis() },
+      prefix: `test-${randomUUID()}:`,
+    },
     shaping: { expectedInstances: count },
     idempotency: { wait: '5s' },
   };
@@ -40,7 +48,7 @@ async function start(t: TestContext, count: number) {
 }
 
 for (const count of [2, 3])
-  describe(`${count} instances on one PostgreSQL`, { skip: skipWithoutPostgres }, () => {
+  describe(`${count} instances on one PostgreSQL`, { skip: skipWithoutPostgres || skipWithoutRedis }, () => {
     test('execute 100 equal requests once, and give all of them the same answer', async (t) => {
       const { sandbox, pay } = await start(t, count);
       const requestId = randomUUID();
