@@ -3,6 +3,7 @@
  * written once for both, and executed for many rows at a time.
  */
 
+import type { BatchLimits } from './collect.ts';
 import { GatewayError } from '../request/errors.ts';
 
 /** A value of a column. */
@@ -51,6 +52,8 @@ export interface BatchResult {
 
 export interface Database {
   readonly dialect: 'sqlite' | 'postgres';
+  /** How its statements are sent together; by default as collect.ts says. */
+  readonly batches?: BatchLimits;
   /**
    * Executes a statement for all rows in one transaction. If the database refuses it, executes it for each row alone, so that one row
    * that cannot be stored does not fail the others.
