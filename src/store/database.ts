@@ -3,8 +3,8 @@
  * written once for both, and executed for many rows at a time.
  */
 
-import type { BatchLimits } from './collect.ts';
 import { GatewayError } from '../request/errors.ts';
+import type { BatchLimits } from './collect.ts';
 
 /** A value of a column. */
 export type Value = string | number | boolean | Buffer | null;

@@ -30,6 +30,7 @@ import { withUpdates } from '../kit/writes.ts';
 import {
   afterExpiry,
   type CrashOutcomes,
+  claimDeleted,
   inFlight,
   killed,
   suspended,
@@ -97,7 +98,8 @@ const scenarios: Readonly<Record<string, Scenario>> = {
     crash: (instance) => instance.freeze(),
     resume: (instance) => instance.thaw(),
     repeated: suspended,
-    unrepeated: withoutRepeats(suspended, { first: 'succeeded' }),
+    // The live instance deletes the claim of the suspended one.
+    unrepeated: { ...withoutRepeats(suspended, { first: 'succeeded' }), claimed: claimDeleted },
   },
   'its instance is killed, with the state in a file': { state: 'file', ...kill },
 };
