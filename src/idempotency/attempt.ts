@@ -276,6 +276,6 @@ function notStoredError(cause?: unknown): GatewayError {
 
 function takenOverError(): GatewayError {
   const text =
-    'This instance was suspended, and another instance is executing the request; repeat it with the same X-Request-ID.';
+    'This instance was suspended, and another instance has taken the request over; repeat it with the same X-Request-ID.';
   return new GatewayError('DUPLICATE_IN_FLIGHT', text);
 }

@@ -99,7 +99,7 @@ export function createLedgerTable(database: Database) {
     const won = new Map(rows.map((row) => [row.attempt, row]));
     const causes = new Map([...refused].map(([index, cause]) => [firsts[index], cause]));
     return claims.map((one) => ({ row: won.get(one.attempt), cause: causes.get(one) }));
-  });
+  }, database.batches);
   const markBatch = batched(statements.mark);
   const recordBatch = batched(statements.recordAnswer);
   const releaseBatch = batched(statements.release);
@@ -327,7 +327,7 @@ export function createLedgerTable(database: Database) {
     return collect(async (inputs: readonly InputOf<Input>[]) => {
       const result = await database.batch(statement, inputs);
       return rowsBy === 'attempt' ? byAttempt(inputs, result) : byKey(inputs, result);
-    });
+    }, database.batches);
   }
 }
 

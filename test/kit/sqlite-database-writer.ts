@@ -29,7 +29,8 @@ async function writeAll(): Promise<void> {
         path: '/',
         fingerprintKey: undefined,
         fingerprintRequest: 'r',
-        fingerprintContent: 'c', isFirstFactor: false,
+        fingerprintContent: 'c',
+        isFirstFactor: false,
       },
     };
     const outcome = await ledger.claim(claim);

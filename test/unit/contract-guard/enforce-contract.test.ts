@@ -70,11 +70,6 @@ describe('an enforced contract', () => {
     assert.equal((await run({ deviations: undefined })).code, 'OVERLOADED');
   });
 
-  test('answers STATE_UNAVAILABLE to a write without a claim, which the bank may have seen before', async () => {
-    const unclaimed = await run({ deviations: [harmful], request: initiation() });
-    assert.equal(unclaimed.code, 'STATE_UNAVAILABLE');
-  });
-
   test('queues the request for the contracts of other environments', async () => {
     const guarded = environment({
       requests: 'enforce',
