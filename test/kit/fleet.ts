@@ -50,7 +50,9 @@ export async function startFleet(
   const sections = {
     ...sectionsFor(banks),
     state: {
-      ...{ postgres: await newPostgresDatabase(), redis: redis.settings, prefix: `fleet-${randomUUID()}:` },
+      ...{ redis: redis.settings, prefix: `fleet-${randomUUID()}:` },
+      // A shared port is tested in a network namespace of its own, which the PostgreSQL of the suite is not in.
+      ...(port !== 'shared' && { postgres: await newPostgresDatabase() }),
       ...state,
     },
     ...(port === 'shared' && { listen: { port: await freePort(), reusePort: true } }),
