@@ -40,9 +40,13 @@ export function openSqlite(file: string, wall: () => number = Date.now): Databas
           .all(...values.map(toSqlite)) as unknown as readonly Row[],
     ); // rows of columns
 
+  function assertSameFile(): void {
+    if (!connection().isSameFile()) throw new DatabaseError(replacedFile(file).message, 'none');
+  }
+
   function inTransaction<Result>(run: () => Result): Result {
-    const { database, isSameFile } = connection();
-    if (!isSameFile()) throw new DatabaseError(replacedFile(file).message, 'none');
+    const { database } = connection();
+    assertSameFile();
     exec('BEGIN IMMEDIATE');
     try {
       const result = run();
@@ -72,7 +76,10 @@ export function openSqlite(file: string, wall: () => number = Date.now): Databas
         return oneByOne(rows, async (row) => inTransaction(() => run(row)));
       }
     },
-    query: async (sql, values = []) => all(sql.replaceAll(/\$(\d+)/g, '?$1'), values),
+    async query(sql, values = []) {
+      assertSameFile();
+      return all(sql.replaceAll(/\$(\d+)/g, '?$1'), values);
+    },
     execute: async (script) => inTransaction(() => exec(script)),
     async close() {
       isClosed = true;
