@@ -2,7 +2,6 @@
 
 import { createPeriodicTask, heartbeatMs, type PeriodicTask } from './periodic-task.ts';
 import { type Database, DatabaseError } from './store/database.ts';
-import { databaseProblem } from './store/gateway-database.ts';
 import type { InstanceTable } from './store/instances.ts';
 import type { Log } from './telemetry/log.ts';
 
@@ -59,7 +58,7 @@ export function createDatabaseHeartbeat({
       setProblem(undefined);
     } catch (thrown) {
       failures += 1;
-      if (failures > 1 || !isPrepared) setProblem(databaseProblem(thrown));
+      if (failures > 1 || !isPrepared) setProblem(reasonOf(thrown));
     }
     return failures === 0 ? heartbeatMs : retryIntervalMs;
   });
@@ -77,4 +76,10 @@ export function createDatabaseHeartbeat({
     },
     problem: () => problem,
   };
+}
+
+/** For operators. */
+function reasonOf(thrown: unknown): string {
+  if (thrown instanceof DatabaseError) return thrown.reason;
+  return thrown instanceof Error ? thrown.message : String(thrown);
 }

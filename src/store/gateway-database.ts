@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { UnusableConfigError } from '../config/config-errors.ts';
 import type { StateSettings } from '../config/schema.ts';
-import { type Database, DatabaseError } from './database.ts';
+import type { Database } from './database.ts';
 import { applyPostgresSettings, migrate, schemaVersion, schemaVersionOf } from './migrations.ts';
 import { connectPostgres } from './postgres.ts';
 import { postgresProblems } from './postgres-settings.ts';
@@ -22,15 +22,13 @@ export interface GatewayDatabases {
 class UnusableDatabaseError extends UnusableConfigError {}
 
 /** Connects or opens the file with the first statement. */
-export function openGatewayDatabase({ postgres, file }: DatabaseSettings): GatewayDatabases {
-  if (postgres !== null)
-    return {
-      database: connectPostgres(postgres),
-      heartbeatDatabase: connectPostgres(postgres, { connections: 1 }),
-    };
-  const database = openSqlite(file ?? inMemory);
-  return { database, heartbeatDatabase: database };
+export function openGatewayDatabase(settings: DatabaseSettings): GatewayDatabases {
+  const database = open(settings);
+  return { database, heartbeatDatabase: settings.postgres === null ? database : open(settings, 1) };
 }
+
+const open = ({ postgres, file }: DatabaseSettings, connections?: number): Database =>
+  postgres === null ? openSqlite(file ?? inMemory) : connectPostgres(postgres, { connections });
 
 /**
  * Checks that the database has been created, and applies the migrations that are missing; a database in memory is created.
@@ -40,7 +38,7 @@ export function openGatewayDatabase({ postgres, file }: DatabaseSettings): Gatew
 export async function prepareDatabase(database: Database, settings: DatabaseSettings): Promise<void> {
   if (settings.postgres === null) return prepare(database, settings);
   // A new connection: only it has the settings of a role that has got them now.
-  const connected = connectPostgres(settings.postgres, { connections: 1 });
+  const connected = open(settings, 1);
   try {
     await prepare(connected, settings);
   } finally {
@@ -81,7 +79,7 @@ const nameOf = ({ postgres, file }: DatabaseSettings) =>
 export async function migrateDatabase(
   settings: DatabaseSettings,
 ): Promise<{ readonly from: number; readonly to: number }> {
-  const database = openSqliteOrPostgres(settings);
+  const database = open(settings, 1);
   try {
     const from = await schemaVersionOf(database);
     await migrate(database);
@@ -90,13 +88,4 @@ export async function migrateDatabase(
   } finally {
     await database.close();
   }
-}
-
-const openSqliteOrPostgres = ({ postgres, file }: DatabaseSettings): Database =>
-  postgres === null ? openSqlite(file ?? inMemory) : connectPostgres(postgres, { connections: 1 });
-
-/** What is wrong with the database, for operators. */
-export function databaseProblem(thrown: unknown): string {
-  if (thrown instanceof DatabaseError) return thrown.reason;
-  return thrown instanceof Error ? thrown.message : String(thrown);
 }

@@ -29,7 +29,7 @@ export function connectPostgres(
   {
     connections = defaultConnections,
     onError = () => {},
-  }: { readonly connections?: number; readonly onError?: (why: string) => void } = {},
+  }: { readonly connections?: number | undefined; readonly onError?: (why: string) => void } = {},
 ): Database {
   const pool = new Pool({
     connectionString: url,
