@@ -1,9 +1,8 @@
 /** The SQLite database across processes: one process per file, killed processes, a full disk, and files that are not ours. */
 
 import assert from 'node:assert/strict';
-import { copyFileSync, readFileSync, renameSync, truncateSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { DatabaseError } from '../../src/store/database.ts';
@@ -13,6 +12,7 @@ import { migrate } from '../../src/store/migrations.ts';
 import { openSqlite } from '../../src/store/sqlite.ts';
 import { type RunningCommand, startCommand } from '../kit/command.ts';
 import { temporaryFolder } from '../kit/folder.ts';
+import { invalidFiles } from '../kit/invalid-files.ts';
 import { until } from '../kit/within.ts';
 
 const program = fileURLToPath(new URL('../kit/sqlite-database-writer.ts', import.meta.url));
@@ -160,41 +160,8 @@ async function createFile(file: string): Promise<void> {
   await database.close();
 }
 
-async function overwrite(file: string, from: number, to: number): Promise<void> {
-  await createFile(file);
-  writeFileSync(file, readFileSync(file).fill('garbage', from, to));
-}
-
-/** How each invalid file is made, and the error that refuses it. */
-const invalidFiles: Readonly<Record<string, readonly [(file: string) => unknown, RegExp]>> = {
-  'is a text file': [
-    (file) => writeFileSync(file, 'a text\n'.repeat(500)),
-    /is not a state file of Penstock, or is damaged; use another/,
-  ],
-  'is a database of another application': [
-    (file) => {
-      const database = new DatabaseSync(file);
-      database.exec('CREATE TABLE t (a)');
-      database.close();
-    },
-    /belongs to another application; use another file$/,
-  ],
-  'contains garbage in the middle': [
-    (file) => overwrite(file, 40_000, 120_000),
-    /is damaged; restore a backup/,
-  ],
-  'contains garbage in the schema': [(file) => overwrite(file, 100, 4_000), /is damaged; restore a backup/],
-  'is truncated': [
-    async (file) => {
-      await createFile(file);
-      truncateSync(file, 100_000);
-    },
-    /is damaged; restore a backup/,
-  ],
-};
-
 describe('opening a SQLite database', () => {
-  for (const [what, [make, reason]] of Object.entries(invalidFiles))
+  for (const [what, [make, reason]] of Object.entries(invalidFiles(createFile)))
     test(`refuses a file that ${what}, and leaves it unchanged`, async (t) => {
       const file = join(temporaryFolder(t), 'penstock.db');
       await make(file);

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
 import { createSqliteState } from '../../../src/state/sqlite.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
+import { execute, type InvalidFiles, invalidFiles, overwrite } from '../../kit/invalid-files.ts';
 
 /** Creates a state file with some values. */
 async function createStateFile(file: string): Promise<void> {
@@ -17,23 +17,9 @@ async function createStateFile(file: string): Promise<void> {
   await close();
 }
 
-function execute(file: string, sql: string): void {
-  const database = new DatabaseSync(file);
-  database.exec(sql);
-  database.close();
-}
-
-async function overwrite(file: string, from: number, to: number): Promise<void> {
-  await createStateFile(file);
-  writeFileSync(file, readFileSync(file).fill('garbage', from, to));
-}
-
 /** How each invalid file is made, and the error that refuses it. */
-const cases: Readonly<Record<string, readonly [(file: string) => unknown, RegExp]>> = {
-  'is a text file': [
-    (file) => writeFileSync(file, 'a text\n'.repeat(500)),
-    /is not a state file of Penstock, or is damaged; use another/,
-  ],
+const cases: InvalidFiles = {
+  ...invalidFiles(createStateFile),
   'has only a few bytes': [
     (file) => writeFileSync(file, 'a text'),
     /is not a state file of Penstock, or is damaged; use another/,
@@ -41,10 +27,6 @@ const cases: Readonly<Record<string, readonly [(file: string) => unknown, RegExp
   'is a database of another application': [
     (file) => execute(file, 'PRAGMA application_id = 7; CREATE TABLE t (a)'),
     /belongs to another application; use another file$/,
-  ],
-  'is a database without an application id': [
-    (file) => execute(file, 'CREATE TABLE t (a)'),
-    /belongs to another application/,
   ],
   'is a database of another application in WAL mode': [
     (file) => execute(file, 'PRAGMA journal_mode = WAL; CREATE TABLE value (key)'),
@@ -64,21 +46,9 @@ const cases: Readonly<Record<string, readonly [(file: string) => unknown, RegExp
     },
     /is damaged; restore a backup, or move the file away/,
   ],
-  'contains garbage in the middle': [
-    (file) => overwrite(file, 40_000, 120_000),
-    /is damaged; restore a backup/,
-  ],
-  'contains garbage in the schema': [(file) => overwrite(file, 100, 4_000), /is damaged; restore a backup/],
   'contains garbage in the header': [
-    (file) => overwrite(file, 0, 100),
+    (file) => overwrite(file, createStateFile, 0, 100),
     /is not a state file of Penstock, or is damaged/,
-  ],
-  'is truncated': [
-    async (file) => {
-      await createStateFile(file);
-      truncateSync(file, 100_000);
-    },
-    /is damaged; restore a backup/,
   ],
 };
 
