@@ -5,28 +5,8 @@ import type { Stores } from '../../src/services.ts';
 import type { State } from '../../src/state/ports.ts';
 import type { Database } from '../../src/store/database.ts';
 import { migrateDatabase } from '../../src/store/gateway-database.ts';
-import { migrate } from '../../src/store/migrations.ts';
-import { connectPostgres } from '../../src/store/postgres.ts';
 import { inMemory, openSqlite } from '../../src/store/sqlite.ts';
 import { newPostgresDatabase } from './postgres.ts';
-import type { TestScope } from './test-scope.ts';
-
-/** A migrated database, in memory or in PostgreSQL; closed when the test ends. */
-export async function newGatewayDatabase(
-  t: TestScope,
-  dialect: Database['dialect'] = 'sqlite',
-): Promise<Database> {
-  if (dialect === 'postgres') {
-    const postgres = await newMigratedPostgres();
-    const connected = connectPostgres(postgres);
-    t.after(() => connected.close());
-    return connected;
-  }
-  const database = openSqlite(inMemory);
-  t.after(() => database.close());
-  await migrate(database);
-  return database;
-}
 
 /** @returns the address of a migrated PostgreSQL database */
 export async function newMigratedPostgres(): Promise<string> {
