@@ -70,9 +70,8 @@ export function createAdminServer({
   const events = createEventStream({
     ...sources,
     shapers: () => requestHandlers.current.upstreams.limiters(),
-    inDoubt: ledger.inDoubtCount,
+    inDoubt: ledger.inDoubt.count,
     readiness: readiness.withoutCertificates,
-    sharedState: ledger.lossGuard.report,
     listenerCertificate() {
       const [certificate] = listenerCertificate.certificates();
       return certificate ? certificateView(certificate.info, Date.now()) : null;
@@ -122,7 +121,6 @@ export function createAdminServer({
         return writes.map(({ id, entry }) => ({ id, entry: withNames(entry) }));
       },
     },
-    loss: ledger.lossGuard,
     subscriptions: services.webhooks.manage,
     pollLimits: () =>
       requestHandlers.current.upstreams.limiters().map(({ environment, perSecond }) => ({

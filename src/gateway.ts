@@ -206,6 +206,7 @@ export function assembleGateway(
     services.databaseHeartbeat,
     services.stateHeartbeat,
     services.maintenance,
+    services.ledgerTask,
     filePolling,
     requestLogTask,
     services.loadShedding,
@@ -239,7 +240,7 @@ export function assembleGateway(
     await services.contractGuard.close();
     await fleetTasks.stop(why);
     requestHandlers.current.upstreams.close();
-    await services.ledger.deregister();
+    await services.ledger.flush();
     await services.affinity.flush().catch((thrown: unknown) => {
       log('error', 'the environments of some payments could not be stored and are lost', {
         why: asGatewayError(thrown).message,
@@ -274,7 +275,7 @@ export function assembleGateway(
         for (const task of tasks) task.start();
         readiness.phase = 'serving';
         fleetTasks.start();
-        return { tppPort, adminPort, notificationPort, instanceId: services.ledger.instanceLeases.ownId };
+        return { tppPort, adminPort, notificationPort, instanceId: services.instanceId };
       } catch (cause) {
         await stop();
         throw cause;

@@ -20,10 +20,7 @@ export interface ReadinessCheck {
 }
 
 interface ReadinessDependencies {
-  readonly services: Pick<
-    Services,
-    'state' | 'databaseHeartbeat' | 'stateHeartbeat' | 'activeEnvironment' | 'ledger'
-  >;
+  readonly services: Pick<Services, 'state' | 'databaseHeartbeat' | 'stateHeartbeat' | 'activeEnvironment'>;
   readonly stateSettings: StateSettings;
   readonly listenerCertificate: ListenerCertificate;
   readonly requestHandlers: RequestHandlers;
@@ -56,18 +53,16 @@ export function createReadinessCheck({
       const emptied = services.activeEnvironment.stateWasEmptied()
         ? 'the shared state was emptied after this instance started'
         : [];
-      const loss = services.ledger.lossGuard.report();
       const reasons = [
         check.phase === 'serving' ? [] : check.phase,
         problem ?? [],
         identitiesProblem ?? [],
-        loss.status === 'ok' ? [] : (loss.cause ?? []),
         emptied,
         services.state.warnings(),
         services.state.lossRisks(),
         lostOnRestart(stateSettings) ?? [],
       ].flat();
-      const isUsable = (problem ?? identitiesProblem) === undefined && loss.status !== 'lost';
+      const isUsable = (problem ?? identitiesProblem) === undefined;
       return { ready: check.phase === 'serving' && isUsable, reasons };
     },
   };

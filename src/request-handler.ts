@@ -157,7 +157,6 @@ function createRequestHandler(
     active: activeEnvironment,
     affinity,
     stateProblem: services.stateHeartbeat.problem,
-    ifStateFails: config.idempotency.ifStateFails,
     countWithheld: (environment) =>
       telemetry.metrics.increment('penstock_withheld_responses_total', { environment }),
     idempotency: createIdempotencyDependencies(config, ledger, services.resolve),

@@ -11,8 +11,7 @@ import { createInitiationOf } from './environments/initiation-of.ts';
 import { createLoadShedder, type LoadShedder, reportShedding } from './http/load-shedding.ts';
 import { createTakeQuota, type TakeQuota } from './http/quota.ts';
 import { createReadInitiation, type ReadInitiation } from './idempotency/initiation-outcome.ts';
-import { createLedgerServices, type LedgerServices } from './idempotency/ledger.ts';
-import { isIncident, type LossSettings } from './idempotency/loss-guard.ts';
+import { createLedgerServices, type LedgerServices } from './idempotency/ledger-services.ts';
 import { createResolve, type Resolve } from './idempotency/resolve.ts';
 import { createStorageBudget } from './idempotency/storage-budget.ts';
 import { createIdentitiesStore, type IdentitiesStore } from './identities/identities-store.ts';
@@ -29,7 +28,7 @@ import {
 } from './notifications/create-bank-notifications.ts';
 import { createNotifications, type NotificationServices } from './notifications/create-notifications.ts';
 import { createWebhooks, type Webhooks } from './notifications/create-webhooks.ts';
-import { createPeriodicTask, type PeriodicTask } from './periodic-task.ts';
+import { createPeriodicTask, heartbeatMs, type PeriodicTask } from './periodic-task.ts';
 import { createRequestRecords, type RequestRecords } from './request-log/create-request-records.ts';
 import { createLookUpLimits, type LookUpLimits } from './self-service/look-up-limits.ts';
 import { withEncryption } from './state/create-state.ts';
@@ -92,6 +91,8 @@ export interface Services {
   readonly loadShedding: LoadShedder;
   /** Flushes pending writes and refreshes shared data. Not in the heartbeat: it may be slow after an outage. */
   readonly maintenance: PeriodicTask;
+  /** Stores outcomes that are pending, and recovers what ended instances have left. */
+  readonly ledgerTask: PeriodicTask;
   /** Reads the data of the other instances. Never rejects: the heartbeat tries again. */
   readonly loadSharedState: () => Promise<void>;
 }
@@ -129,31 +130,24 @@ export function createServices(
   const encryptedState = { ...state, ...withEncryption(state, config.state) };
   const identitiesStore = createIdentitiesStore(state);
   const withNames = createWithNames(identitiesStore);
-  const ledger = createLedgerServices(state, {
+  const instances = createInstanceTable(heartbeatDatabase, instanceId);
+  const ledger = createLedgerServices({
+    database,
+    instances,
     instanceId,
-    entries: encryptedState.keyValues,
+    pubsub: state.pubsub,
     keys: encryptedState.keys,
-    // A state in the memory of this process already remembers them.
-    memoryBytes: state.keyValues.readNow ? undefined : config.idempotency.memory,
-    lossSettings: () => ({
-      ...lossSettingsOf(currentConfig.value),
-      isUpgraded: identitiesStore.known()?.earlierRelease ?? true, // unknown: the state has not been read yet
-    }),
     storageBudget: createStorageBudget(state.tokenBuckets, () => currentConfig.value.idempotency, telemetry),
+    windowMs: () => currentConfig.value.idempotency.window,
     countDuplicate: () => metrics.increment('penstock_duplicate_attempts_total', {}),
-    rememberForMs: config.payments.rememberFor,
-    countUnconfirmed: () => metrics.increment('penstock_unconfirmed_marks_total', {}),
     log: logWithNames(log, withNames),
   });
   metrics.addGaugeSource('penstock_in_doubt', () => {
-    const count = ledger.inDoubtCount();
+    const count = ledger.inDoubt.count();
     return count === undefined ? [] : [{ labels: {}, value: count }];
   });
   metrics.addGaugeSource('penstock_state_loss_risks', () => [
     { labels: {}, value: state.lossRisks().length },
-  ]);
-  metrics.addGaugeSource('penstock_state_loss', () => [
-    { labels: {}, value: isIncident(ledger.lossGuard.report()) ? 1 : 0 },
   ]);
   const statusCache = createStatusCacheServices(encryptedState, undefined, log);
   const loadShedding = createLoadShedder(reportShedding(log, metrics));
@@ -214,28 +208,25 @@ export function createServices(
 
   const holds = createHolds(state);
   const adaptiveRates = createAdaptiveRates(state);
-  const { instanceLeases, lossGuard } = ledger;
-  const instanceCounter = createInstanceCounter(instanceLeases.countLive, expectedInstances, telemetry);
+  const instanceCounter = createInstanceCounter(instances.countLiving, expectedInstances, telemetry);
   const permits = createPermitSources(state.tokenBuckets, {
     instances: instanceCounter.count,
     expectedInstances,
     telemetry,
   });
-  const instances = createInstanceTable(heartbeatDatabase, instanceId);
   const databaseHeartbeat = createDatabaseHeartbeat({
     dialect: database.dialect,
     instances,
     prepare: () => prepareDatabase(heartbeatDatabase, config.state),
     log,
   });
-  const stateHeartbeat = createStateHeartbeat({ state, activeEnvironment, lossGuard, holds });
+  const stateHeartbeat = createStateHeartbeat({ state, activeEnvironment, holds });
   const logStateWarnings = createWarningLog(state.warnings, log);
   const maintenance = createPeriodicTask(async () => {
     logStateWarnings();
     await Promise.allSettled([
       timeline.flush(),
       affinity.flush(),
-      ledger.maintain(),
       statusCache.invalidation.flush(),
       statusCache.cacheKeys.refreshSecret(),
       refreshNotificationSecret(),
@@ -245,13 +236,18 @@ export function createServices(
     return stateHeartbeat.nextIntervalMs();
   });
 
+  const ledgerTask = createPeriodicTask(async () => {
+    await ledger.maintain();
+    return heartbeatMs;
+  });
+
   const audit = recordInTimeline(createAuditLog(state.keyValues, log), timeline);
   const resolve = createResolve({
-    ...ledger,
+    table: ledger.table,
+    notifyChanged: ledger.notifyChanged,
     audit: { record: (event) => audit.record({ ...event, details: withNames(event.details) }) },
     affinity,
     environmentNameOf: (environment) => withNames({ environment }).environment,
-    windowMs: () => currentConfig.value.idempotency.window,
   });
 
   return {
@@ -280,16 +276,16 @@ export function createServices(
     holds,
     upstream: { permits, adaptiveRates, holds, timeline },
     requestRecords,
-    readInitiation: createReadInitiation(ledger),
+    readInitiation: createReadInitiation({ table: ledger.table, isAlive: instances.isAlive }),
     lookUpLimits: createLookUpLimits({ take: takeQuota }),
     takeQuota,
     contractGuard,
     loadShedding,
     maintenance,
+    ledgerTask,
     async loadSharedState() {
       await Promise.allSettled([
         activeEnvironment.read(),
-        ledger.lossGuard.verify(),
         holds.refresh(),
         adaptiveRates.refresh(),
         refreshNotificationSecret(),
@@ -330,12 +326,6 @@ function createWarningLog(warnings: State['warnings'], log: Log): () => void {
     logged = current;
   };
 }
-
-const lossSettingsOf = ({ state, idempotency, shaping }: Config): Omit<LossSettings, 'isUpgraded'> => ({
-  afterLoss: state.afterLoss,
-  windowMs: idempotency.window,
-  expectedInstances: shaping.expectedInstances,
-});
 
 interface InstanceCounter {
   /** To be called every second; counts at every fifth call. Never rejects. */

@@ -1,7 +1,6 @@
 /** Proves every second that the shared state accepts writes, and reads what other instances may have changed. */
 
 import type { ActiveEnvironment } from './environments/active-environment.ts';
-import type { LossGuard } from './idempotency/loss-guard.ts';
 import { createPeriodicTask, heartbeatMs, type PeriodicTask } from './periodic-task.ts';
 import type { State } from './state/ports.ts';
 import type { Holds } from './upstream/circuit/holds.ts';
@@ -17,7 +16,6 @@ export interface StateHeartbeat extends PeriodicTask {
 interface StateHeartbeatDependencies {
   readonly state: State;
   readonly activeEnvironment: Pick<ActiveEnvironment, 'read'>;
-  readonly lossGuard: Pick<LossGuard, 'verify' | 'report'>;
   readonly holds: Pick<Holds, 'refresh'>;
 }
 
@@ -30,17 +28,15 @@ const heartbeatTtlMs = 60_000;
 export function createStateHeartbeat({
   state,
   activeEnvironment,
-  lossGuard,
   holds,
 }: StateHeartbeatDependencies): StateHeartbeat {
   let failures = 0;
-  const isWell = () => failures === 0 && lossGuard.report().status === 'ok';
-  const nextIntervalMs = () => (isWell() ? heartbeatMs : retryIntervalMs);
+  const nextIntervalMs = () => (failures === 0 ? heartbeatMs : retryIntervalMs);
   const task = createPeriodicTask(async () => {
     const writeAndRead = state.keyValues
       .write('environment:beat', '', heartbeatTtlMs)
       .then(() => activeEnvironment.read());
-    const [outcome] = await Promise.allSettled([writeAndRead, lossGuard.verify(), holds.refresh()]);
+    const [outcome] = await Promise.allSettled([writeAndRead, holds.refresh()]);
     failures = outcome.status === 'fulfilled' ? 0 : failures + 1;
     return nextIntervalMs();
   });

@@ -29,7 +29,7 @@ export const commandsPage = (): string =>
       '`--url https://…`. The listener accepts IP addresses, `localhost`, and the names in `admin.host`, `admin.hosts` and ' +
       '`admin.publicUrl`.',
     'Every instance has its own admin listener. Changes of the shared state (`environment use`, `circuits hold`, ' +
-      '`cache purge`, `in-doubt`, `notifications`, `state accept-loss`) take effect on all instances. `health`, `reload` and `explain` concern ' +
+      '`cache purge`, `in-doubt`, `notifications`) take effect on all instances. `health`, `reload` and `explain` concern ' +
       'the instance that you address.',
     '## Output and exit codes',
     'Results go to standard output, errors to standard error. With `--json`, both are JSON; an error has at least the ' +

@@ -54,6 +54,12 @@ const resource = (description: string, more: Readonly<Record<string, ValuesSchem
     ...more,
   });
 
+const secretWithUrl = (server: string) =>
+  mapping(`The Secret with the URL of ${server}.`, {
+    secretName: text('Its name; empty for none.'),
+    key: name('The key in it.'),
+  });
+
 const values: Readonly<Record<string, ValuesSchema>> = {
   global: anyMapping('Values of a parent chart; not used.'),
   image: mapping('The container image.', {
@@ -63,10 +69,12 @@ const values: Readonly<Record<string, ValuesSchema>> = {
     pullPolicy: { ...text('When nodes pull it.'), enum: ['Always', 'IfNotPresent', 'Never'] },
     pullSecrets: list(name('A Secret.'), 'The Secrets for the registry.'),
   }),
-  redis: mapping('The Secret with the URL of Redis.', {
-    secretName: text('Its name; empty for none.'),
-    key: name('The key in it.'),
+  postgres: secretWithUrl('PostgreSQL'),
+  migration: mapping('The Job that creates the tables before the first installation.', {
+    enabled: flag('Whether the chart runs it.'),
+    timeoutSeconds: number('How long it may take, with repeated attempts.', 1, 3_600),
   }),
+  redis: secretWithUrl('Redis'),
   env: list(anyMapping('An entry of `env` of a container.'), 'More environment variables.'),
   secretMounts: list(
     mapping(
@@ -101,7 +109,7 @@ const values: Readonly<Record<string, ValuesSchema>> = {
     operators: peers('The peers that may reach the console, the admin API and the metrics.'),
     egressPorts: list(
       number('A port.', 1, 65_535),
-      'The TCP ports of the bank, of Redis and of other services.',
+      'The TCP ports of the bank, of PostgreSQL, of Redis and of other services.',
     ),
   }),
   monitoring: mapping('Resources for Prometheus and Grafana.', {

@@ -5,7 +5,6 @@ import type { ActiveEnvironment } from '../environments/active-environment.ts';
 import type { AuditLog } from '../environments/audit-log.ts';
 import type { PreflightReport } from '../environments/preflight.ts';
 import type { SwitchEnvironment } from '../environments/switch-environment.ts';
-import { idsOf, type LossGuard } from '../idempotency/loss-guard.ts';
 import type { RequestHistory } from '../request-log/request-history.ts';
 import type { Purge } from '../status-cache/cache-status.ts';
 import type { Fleet } from '../telemetry/fleet.ts';
@@ -25,7 +24,6 @@ import { openapiYaml } from './openapi/document.ts';
 import type { EnvironmentView } from './response-schemas.ts';
 import type { AdminApi } from './routes.ts';
 import type { SignIn } from './sign-in.ts';
-import { viewState } from './state-view.ts';
 
 interface AdminApiDependencies extends InDoubtDependencies, NotificationDependencies, ContractDependencies {
   readonly readiness: () => Readiness;
@@ -50,7 +48,6 @@ interface AdminApiDependencies extends InDoubtDependencies, NotificationDependen
   readonly fleet: Pick<Fleet, 'instances'>;
   readonly timeline: Pick<Timeline, 'read'>;
   readonly requestRecords: { readonly search: Pick<RequestSearch, 'find'>; readonly history: RequestHistory };
-  readonly loss: Pick<LossGuard, 'report' | 'acceptLoss'>;
   readonly events: Pick<EventStream, 'subscribe'>;
   readonly signIn: SignIn['handlers'];
 }
@@ -75,7 +72,6 @@ export function createAdminApi({
   requestRecords: { search, history },
   inDoubt,
   resolve,
-  loss,
   subscriptions,
   pollLimits,
   contractReport,
@@ -195,17 +191,6 @@ export function createAdminApi({
       const id = { environment: circuit.environment, lane: circuit.lane };
       await holdCircuit({ ...id, who: operatorOf(response).name, hold, reason, forMs });
       return find() ?? circuit; // a reload may have removed it
-    },
-
-    showState: () => viewState(loss.report()),
-
-    async acceptLoss({ body: { reason }, response }) {
-      const report = loss.report();
-      if (!(await loss.acceptLoss()))
-        throw new AdminRefusal(409, 'New payments are not refused: nothing to accept.');
-      const details = { reason, cause: report.cause, missing: idsOf(report) };
-      await audit.record({ who: operatorOf(response).name, action: 'accept loss', outcome: 'done', details });
-      return viewState(loss.report());
     },
 
     listAuditRecords: () => audit.newest(maxAuditRecords),

@@ -3,13 +3,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { CertificateView } from '../certificates/installed-certificates.ts';
 import type { ActiveRecord } from '../environments/active-environment.ts';
-import type { LossReport } from '../idempotency/loss-guard.ts';
 import type { FleetScope, InstanceView } from '../telemetry/fleet.ts';
 import type { ReportedCircuit } from '../telemetry/fleet-messages.ts';
 import { maxSeconds, type SecondStats } from '../telemetry/live-stats.ts';
 import type { CircuitView } from '../upstream/circuit/tenant-circuits.ts';
 import type { EnvironmentLimiterStats } from '../upstream/upstreams.ts';
-import { type StateView, viewState } from './state-view.ts';
 
 interface Dashboard {
   /** The current state, with the last five minutes. */
@@ -26,7 +24,6 @@ export interface DashboardSources {
   readonly shapers: () => readonly EnvironmentLimiterStats[];
   readonly inDoubt: () => number | undefined;
   readonly readiness: () => Readiness;
-  readonly sharedState: () => LossReport;
   readonly listenerCertificate: () => CertificateSummary | null;
   /** `admin.links`. */
   readonly links: () => LinkTemplates;
@@ -54,7 +51,6 @@ interface Snapshot {
   readonly instances: readonly InstanceView[];
   /** Whether `instances`, `samples` and `seconds` include all instances. */
   readonly fleet: FleetScope;
-  readonly sharedState: StateView;
   /** `null` if TPP systems use plain HTTP. */
   readonly listenerCertificate: CertificateSummary | null;
   readonly links: LinkTemplates;
@@ -130,7 +126,6 @@ function takeSnapshot(sources: DashboardSources): Snapshot {
     readiness: sources.readiness(),
     instances: sources.instances(),
     fleet: sources.fleet(),
-    sharedState: viewState(sources.sharedState()),
     listenerCertificate: sources.listenerCertificate(),
     links: sources.links(),
   };

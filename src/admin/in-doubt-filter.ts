@@ -1,6 +1,6 @@
 /** Selects requests in doubt by their properties. */
 
-import type { InDoubtWrite } from '../idempotency/recovery.ts';
+import type { InDoubtWrite } from '../idempotency/in-doubt.ts';
 
 /** All conditions must hold; an empty filter matches every request. */
 export interface InDoubtFilter {

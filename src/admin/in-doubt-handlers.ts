@@ -1,7 +1,7 @@
 /** The handlers for requests in doubt: list, export, preview, and record the outcome at the bank. */
 
 import type { z } from 'zod';
-import type { InDoubtWrite, InDoubtWrites } from '../idempotency/recovery.ts';
+import type { InDoubtWrite, InDoubtWrites } from '../idempotency/in-doubt.ts';
 import type { Resolve } from '../idempotency/resolve.ts';
 import type { AuditRecorder } from '../request/audit-event.ts';
 import { AdminRefusal } from './admin-refusal.ts';

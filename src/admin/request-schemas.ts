@@ -186,7 +186,6 @@ export const compareQuery = z.strictObject({
 });
 
 /** Accepts that repeats of payments which the shared state has lost may be sent again. */
-export const acceptLossRequest = z.strictObject({ reason }, jsonError);
 
 /** Makes this instance load its configuration again. */
 export const reloadRequest = z.strictObject({ reason: reason.optional() }, jsonError);

@@ -5,7 +5,7 @@
 
 import { hash } from 'node:crypto';
 import { isConfirmed } from '../config/production.ts';
-import type { InDoubtWrite, InDoubtWrites } from '../idempotency/recovery.ts';
+import type { InDoubtWrite, InDoubtWrites } from '../idempotency/in-doubt.ts';
 import type { Resolution, Resolve } from '../idempotency/resolve.ts';
 import type { AuditRecorder } from '../request/audit-event.ts';
 import { asGatewayError } from '../request/errors.ts';

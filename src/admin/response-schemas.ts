@@ -319,20 +319,6 @@ export const severalResolved = z.object({
 
 export const resolution = z.object({ id: z.string(), outcome: z.enum(['happened', 'did-not-happen']) });
 
-export const stateReport = z.object({
-  status: z.enum(['ok', 'checking', 'lost']).describe('New payments are accepted only while it is `ok`.'),
-  since: dateTime.nullable().describe('Since when new payments are refused.'),
-  cause: z.string().nullable().describe('Why new payments are refused, and what the gateway waits for.'),
-  missing: listOf(z.object({ instance: z.string(), lastSeen: dateTime.nullable() })).describe(
-    'Instances that may have sent payments and have not stored them again.',
-  ),
-  uncovered: z
-    .boolean()
-    .describe(
-      'Whether no running instance knows all payments that may be lost: an operator must accept the loss.',
-    ),
-});
-
 export const auditRecords = listOf(
   z.object({
     number: z.int(),

@@ -10,7 +10,6 @@ import {
   resentNotifications,
 } from './notification-schemas.ts';
 import {
-  acceptLossRequest,
   exportQuery,
   historyQuery,
   holdRequest,
@@ -47,7 +46,6 @@ import {
   resolution,
   searchResult,
   severalResolved,
-  stateReport,
   switchResult,
   timelineEntries,
 } from './response-schemas.ts';
@@ -294,22 +292,6 @@ export const routes = {
       409: 'The bank may still execute the request (see Retry-After), the payment belongs to another tenant, or the confirmation is missing.',
       ...stateUnavailable,
     },
-  },
-  showState: {
-    method: 'get',
-    path: '/api/state',
-    role: 'read',
-    summary: 'Show whether the shared state has lost data, and why new payments are refused',
-    response: { description: 'The state as known to this instance.', schema: stateReport },
-  },
-  acceptLoss: {
-    method: 'post',
-    path: '/api/state/accept-loss',
-    role: 'operate',
-    summary: 'Accept new payments although the shared state may have lost earlier ones',
-    body: acceptLossRequest,
-    response: { description: 'The state afterwards.', schema: stateReport },
-    errors: { 409: 'New payments are not refused: nothing to accept.', ...stateUnavailable },
   },
   listAuditRecords: {
     method: 'get',

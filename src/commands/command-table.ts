@@ -215,24 +215,6 @@ export const commands: readonly Command[] = [
       ),
   },
   {
-    name: 'state',
-    summary: 'Show whether the shared state has lost data, and what new payments wait for',
-    options: gatewayOptions,
-    example: 'state --url http://192.0.2.1:9090',
-    run: async (options) => (await import('./state.ts')).showState(await connect(options)),
-  },
-  {
-    name: 'state accept-loss',
-    summary: 'Accept new payments although the shared state may have lost earlier ones',
-    usage: ['--reason <text> [options]'],
-    options: ['reason', ...gatewayOptions],
-    example: "state accept-loss --reason 'the bank, ticket 4711'",
-    run: async (options) => {
-      const reason = reasonIn(options);
-      return (await import('./state.ts')).acceptLoss(await connect(options), reason);
-    },
-  },
-  {
     name: 'audit list',
     summary: 'List the newest records of the audit log, at most 100',
     options: gatewayOptions,

@@ -37,11 +37,6 @@ export async function serve(file: string | undefined): Promise<void> {
   output.onLinesDropped((lostLines) =>
     log('warn', 'log lines were dropped: nobody read them', { lostLines }),
   );
-  if (config.idempotency.ifStateFails === 'allow')
-    log(
-      'warn',
-      'idempotency.ifStateFails: allow: without the state, payments are not protected from duplicates',
-    );
   logDerived(derived, log);
   logExposure(config, log);
   process.on('SIGHUP', () => {}); // without a listener, a SIGHUP during the start would end the process

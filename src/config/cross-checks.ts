@@ -59,7 +59,6 @@ export const settingCrossChecks: readonly CrossCheck[] = [
   redisTlsWithoutTls,
   proxyCredentialsWithoutProxy,
   postgresAndFile,
-  postgresWithoutRedis,
   redisAndFile,
   durabilityOfMemory,
   sharedPortWithoutRedis,
@@ -365,13 +364,6 @@ function postgresAndFile({ state }: Config): readonly ConfigError[] {
   return [{ path: ['state', 'file'], related: [['state', 'postgres']], message }];
 }
 
-/** Until payments are recorded in the database: instances without a common Redis would not know each other's payments. */
-function postgresWithoutRedis({ state }: Config): readonly ConfigError[] {
-  if (state.postgres === null || state.redis !== null || state.file !== null) return [];
-  const message =
-    'payments are still recorded in Redis, and without it in the memory of each instance: set state.redis as well';
-  return [{ path: ['state', 'postgres'], related: [['state', 'redis']], message }];
-}
 
 function redisAndFile({ state }: Config): readonly ConfigError[] {
   if (state.redis === null || state.file === null) return [];
@@ -393,7 +385,7 @@ function sharedPortWithoutRedis({ listen, state }: Config): readonly ConfigError
 }
 
 function severalInstancesWithoutRedis({ shaping, state }: Config): readonly ConfigError[] {
-  if (shaping.expectedInstances === 1 || state.redis !== null) return [];
+  if (shaping.expectedInstances === 1 || state.postgres !== null || state.redis !== null) return [];
   const message =
     'several instances must share their state, otherwise a payment could be sent twice; set state.redis';
   return [{ path: ['shaping', 'expectedInstances'], related: [['state', 'redis']], message }];

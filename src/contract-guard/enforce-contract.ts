@@ -5,7 +5,7 @@
  */
 
 import type { Deviation } from '../contract/deviation.ts';
-import { GatewayError, stateUnavailable } from '../request/errors.ts';
+import { GatewayError } from '../request/errors.ts';
 import type { PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { Handler, Stage } from '../request/stage.ts';
 import type { ContractGuard } from './create-contract-guard.ts';
@@ -25,8 +25,7 @@ export function enforceContract({
     const environment = guarded.of(request.environment.name);
     if (!environment) return next(request);
     const missing = environment.missingHeader(request.operation.name, request.headers);
-    if (missing !== undefined)
-      return Promise.reject(refusalOf(request, missingHeaderError(request, missing)));
+    if (missing !== undefined) return Promise.reject(missingHeaderError(request, missing));
     return environment.requests === 'enforce' ? enforce(environment, request, next) : next(request);
   };
 
@@ -40,19 +39,11 @@ export function enforceContract({
       if (environment.judges.length > 1) contractGuard.addRequest(environment, request, deviations);
       const harmful = deviations.filter(({ level }) => level === 'harmful');
       if (harmful.length === 0) return next(request);
-      return Promise.reject(refusalOf(request, violationError(environment, harmful)));
+      return Promise.reject(violationError(environment, harmful));
     };
     const checked = contractGuard.checkNow(request, environment);
     return checked instanceof Promise ? checked.then(decide) : decide(checked);
   }
-}
-
-/**
- * A write without a claim (`idempotency.ifStateFails: allow`) may be the repeat of one that the bank has seen: a refusal must not
- * say that the bank has not.
- */
-function refusalOf({ operation, writeAheadMark }: RoutedRequest, error: GatewayError): GatewayError {
-  return operation.lane === 'write' && !writeAheadMark ? stateUnavailable(error) : error;
 }
 
 /** How many deviations the message of an error lists, such as `body/instructedAmount/amount (pattern)`. */

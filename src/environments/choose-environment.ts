@@ -8,7 +8,7 @@
 import { hasOneSpelling, type Lane, type Operation } from '../pis/operations.ts';
 import { queryProblem } from '../pis/query.ts';
 import { authorisationSegment, mergeBankIds, noBankIds } from '../request/bank-ids.ts';
-import { asGatewayError, GatewayError, stateUnavailable } from '../request/errors.ts';
+import { GatewayError, stateUnavailable } from '../request/errors.ts';
 import { currentTenantId, identitiesOf } from '../request/identities.ts';
 import type { Environment, PisRequest, PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { EnvironmentReason } from '../request/request-events.ts';
@@ -49,8 +49,6 @@ export interface ChooseEnvironmentDependencies extends AssignPaymentDependencies
   readonly prefetchPermit: (request: PisRequest, environment: string) => void;
   /** The problem of the shared state, if there is one: it may then be unable to store the affinity of a new payment. */
   readonly stateProblem: () => string | undefined;
-  /** Whether requests continue while the shared state is unavailable. */
-  readonly ifStateFails: 'refuse' | 'allow';
 }
 
 /**
@@ -166,11 +164,10 @@ function routeInitiation(
   request: PisRequest,
   next: Handler<RoutedRequest>,
 ): Promise<PisResponse> {
-  const { environments, active } = dependencies;
+  const { environments } = dependencies;
   const read = readActive(dependencies, request.activeEnvironment);
-  return withStateFallback(dependencies, read, active.known()).then((record) => {
-    const current = record?.environment ?? '';
-    const name = routeNewPayment(request, environments.has(current) ? current : undefined);
+  return read.then(({ environment }) => {
+    const name = routeNewPayment(request, environments.has(environment) ? environment : undefined);
     return passOn(dependencies, request, { name, why: routingReason(request) }, next);
   });
 }
@@ -206,9 +203,8 @@ function routeByAffinity(
   const prefetched = lastSeen && prefetchStatus(request, lastSeen.environment);
   const expected = lastSeen && environmentWith(lastSeen.environment);
   if (expected !== undefined && needsPermit(request)) prefetchPermit(request, expected);
-  const affinities = mustKnowOwner ? found : withStateFallback(dependencies, found, []);
-  if (request.quota) affinities.catch(() => {}); // awaited after the quota
-  return whenAdmitted(request, () => affinities).then((known) =>
+  if (request.quota) found.catch(() => {}); // awaited after the quota
+  return whenAdmitted(request, () => found).then((known) =>
     passOn(dependencies, request, decide(known, prefetched), next),
   );
 }
@@ -231,7 +227,10 @@ function passOn(
   const response = next(Object.assign(request, { environment, prefetched }));
   if (!request.operation.createsPayment)
     return response.then((answer) => recordIdsBeforeResponse(dependencies, request, answer));
-  return response.then((created) => assignBeforeResponse(dependencies, request, created));
+  return response.then((created) => {
+    assignPayment(dependencies, request, created);
+    return created;
+  });
 }
 
 /** @throws GatewayError PATH_MALFORMED if the environment does not accept the query */
@@ -283,15 +282,6 @@ function recordIdsBeforeResponse(
   return recorded instanceof Promise ? recorded.then(() => response) : response;
 }
 
-/** Returns the response to an initiation when the environment and the owner of the new payment are recorded. */
-function assignBeforeResponse(
-  dependencies: ChooseEnvironmentDependencies,
-  request: PisRequest,
-  response: PisResponse,
-): PisResponse | Promise<PisResponse> {
-  return assignPayment(dependencies, request, response)?.then(() => response) ?? response;
-}
-
 /** Whether there is one environment and one tenant and, for an existing payment, never were others. */
 function hasOneChoice(
   { environments, tenants }: ChooseEnvironmentDependencies,
@@ -313,19 +303,4 @@ function readActive(
 ): Promise<Pick<ActiveRecord, 'environment'>> {
   if (stateProblem() !== undefined) return Promise.reject(stateUnavailable());
   return started ?? active.read();
-}
-
-/** Returns the value that is read. If the read fails and `ifStateFails` is `allow`, logs a warning and returns the fallback. */
-function withStateFallback<Value>(
-  { ifStateFails, log }: ChooseEnvironmentDependencies,
-  read: Promise<Value>,
-  fallback: Value,
-): Promise<Value> {
-  if (ifStateFails === 'refuse') return read;
-  return read.catch((thrown: unknown) => {
-    log('warn', 'processing a request without the shared state (idempotency.ifStateFails: allow)', {
-      why: asGatewayError(thrown).message,
-    });
-    return fallback;
-  });
 }

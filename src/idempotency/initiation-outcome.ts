@@ -1,9 +1,7 @@
-/** What the ledger knows of an initiation, for the TPP that has sent it. Reads only: repeats and recovery change the entry. */
+/** What the ledger knows of an initiation, for the TPP that has sent it. Reads only: repeats and recovery change the row. */
 
-import { isInDoubt, type LedgerEntry } from './ledger-entry.ts';
-import type { LedgerStore } from './ledger-store.ts';
-import type { InstanceLeases } from './recovery.ts';
-import { ledgerIdOf } from './request-identity.ts';
+import type { LedgerRow, LedgerTable } from '../store/ledger.ts';
+import { ledgerKeyOf } from './request-identity.ts';
 
 export interface InitiationOutcome {
   /**
@@ -11,7 +9,7 @@ export interface InitiationOutcome {
    * executed it, and its response is lost.
    */
   readonly state: 'in-progress' | 'not-sent' | 'answered' | 'in-doubt' | 'executed';
-  /** The identity of the environment that it was sent to; `undefined` if it was not sent, or if the entry is unreadable. */
+  /** The identity of the environment that it was sent to; `undefined` if it was not sent. */
   readonly environment: string | undefined;
   /** The status of the bank, if it has answered and the outcome is known. */
   readonly status: number | undefined;
@@ -21,8 +19,8 @@ export interface InitiationOutcome {
 
 /**
  * @param tenantIds all identities of the tenant
- * @returns `undefined` if the ledger has no entry
- * @throws GatewayError STATE_UNAVAILABLE
+ * @returns `undefined` if the ledger has no row
+ * @throws DatabaseError
  */
 export type ReadInitiation = (
   tenantIds: readonly string[],
@@ -30,36 +28,33 @@ export type ReadInitiation = (
 ) => Promise<InitiationOutcome | undefined>;
 
 interface ReadInitiationDependencies {
-  readonly store: Pick<LedgerStore, 'read'>;
-  readonly instanceLeases: Pick<InstanceLeases, 'isAlive'>;
+  readonly table: Pick<LedgerTable, 'read'>;
+  readonly isAlive: (instance: string) => Promise<boolean>;
 }
 
-export function createReadInitiation({ store, instanceLeases }: ReadInitiationDependencies): ReadInitiation {
+export function createReadInitiation({ table, isAlive }: ReadInitiationDependencies): ReadInitiation {
   return async (tenantIds, requestId) => {
-    const ids = tenantIds.map((tenantId) => ledgerIdOf(tenantId, 'initiatePayment', undefined, requestId));
-    const stored = await Promise.all(ids.map((id) => store.read(id)));
-    const found = stored.find((each) => each !== undefined);
-    if (!found) return undefined;
-    // Repeats of an unreadable entry are answered with DUPLICATE_IN_DOUBT.
-    if (!found.entry) return { ...nothingKnown, state: 'in-doubt' };
-    return outcomeOf(found.entry, instanceLeases.isAlive);
+    const keys = tenantIds.map((tenant) => ledgerKeyOf(tenant, 'initiatePayment', undefined, requestId));
+    const rows = await Promise.all(keys.map((key) => table.read(key)));
+    const row = rows.find((each) => each !== undefined && each.step !== 'released');
+    return row && outcomeOf(row, isAlive);
   };
 }
 
 const nothingKnown = { environment: undefined, status: undefined, paymentId: undefined };
 
-async function outcomeOf(entry: LedgerEntry, isAlive: InstanceLeases['isAlive']): Promise<InitiationOutcome> {
-  if (entry.step === 'claimed')
-    return { ...nothingKnown, state: (await isAlive(entry.holder)) ? 'in-progress' : 'not-sent' };
-  const { environment } = entry;
-  const sent = { ...nothingKnown, environment };
-  if (isInDoubt(entry)) return { ...sent, state: 'in-doubt' };
-  switch (entry.step) {
-    case 'sending':
-      return { ...sent, state: (await isAlive(entry.holder)) ? 'in-progress' : 'in-doubt' };
-    case 'answered':
-      return { ...sent, state: 'answered', status: entry.status, paymentId: entry.paymentId };
-    case 'happened':
-      return { ...sent, state: 'executed', paymentId: entry.paymentId };
-  }
+async function outcomeOf(
+  row: LedgerRow,
+  isAlive: ReadInitiationDependencies['isAlive'],
+): Promise<InitiationOutcome> {
+  const isInstanceAlive = () => isAlive(String(row.instance));
+  if (row.step === 'claimed')
+    return { ...nothingKnown, state: (await isInstanceAlive()) ? 'in-progress' : 'not-sent' };
+  const sent = { ...nothingKnown, environment: String(row.environment) };
+  const paymentId = row.payment_id === null ? undefined : String(row.payment_id);
+  if (row.step === 'sending')
+    return { ...sent, state: (await isInstanceAlive()) ? 'in-progress' : 'in-doubt' };
+  if (row.why !== null) return { ...sent, state: 'in-doubt' };
+  if (row.step === 'answered') return { ...sent, state: 'answered', status: Number(row.status), paymentId };
+  return { ...sent, state: 'executed', paymentId };
 }

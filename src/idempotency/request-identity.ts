@@ -1,4 +1,4 @@
-/** Which requests count as repeats: the ledger id of a request, and the fingerprints that a repeat must match. */
+/** Which requests count as repeats: the key of a request in the ledger, and the fingerprints that a repeat must match. */
 
 import { createHmac, hash, hkdfSync } from 'node:crypto';
 import type { EncryptionKeys } from '../config/encryption-keys.ts';
@@ -6,10 +6,10 @@ import { headerValue, headerValues } from '../pis/headers.ts';
 import { emptyBody } from '../request/body-buffer.ts';
 import { currentTenantId } from '../request/identities.ts';
 import type { PisRequest } from '../request/messages.ts';
+import type { LedgerKey } from '../store/ledger.ts';
 
 export interface RequestIdentity {
-  /** Hash of the tenant's identity, operation, payment and `X-Request-ID`: 43 characters. */
-  readonly id: string;
+  readonly key: LedgerKey;
   readonly fingerprints: Fingerprints;
   /** How this request differs from the one that made these fingerprints. */
   differenceFrom(first: Fingerprints): Difference;
@@ -33,19 +33,18 @@ export interface Fingerprints {
 /** How a request differs from the first one. `unknown` if the key of the first one's fingerprints is missing. */
 export type Difference = 'none' | 'headers' | 'content' | 'unknown';
 
-/** @param tenantId an identity of the caller's tenant, by default the one for new records */
-export type IdentifyRequest = (request: PisRequest, tenantId?: string) => RequestIdentity;
+export type IdentifyRequest = (request: PisRequest) => RequestIdentity;
 
 /** @param keys the current key makes new fingerprints; the older ones compare those of earlier requests */
 export function createIdentifyRequest(keys: readonly [] | EncryptionKeys = []): IdentifyRequest {
   const [current = withoutKey, ...older] = keys.map(createKeyedHash);
   const hashes = new Map([current, ...older, withoutKey].map((one) => [one.key, one]));
 
-  return (request, tenantId = currentTenantId(request)) => {
+  return (request) => {
     const { name, paymentId } = request.operation;
     const fingerprints = fingerprintsOf(request, current);
     return {
-      id: ledgerIdOf(tenantId, name, paymentId, request.requestId),
+      key: ledgerKeyOf(currentTenantId(request), name, paymentId, request.requestId),
       fingerprints,
       differenceFrom(first) {
         const comparable = hashes.get(first.key);
@@ -79,12 +78,12 @@ function fingerprintsOf(
 }
 
 /** @param paymentId of a request for an existing payment */
-export const ledgerIdOf = (
-  tenantId: string,
+export const ledgerKeyOf = (
+  tenant: string,
   operation: string,
   paymentId: string | undefined,
   requestId: string,
-): string => withoutKey.hashOf([tenantId, operation, paymentId ?? null, requestId.toLowerCase()]);
+): LedgerKey => ({ tenant, operation, payment: paymentId ?? '', requestId: requestId.toLowerCase() });
 
 interface Hash {
   readonly key: string | undefined;

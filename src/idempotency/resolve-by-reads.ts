@@ -8,7 +8,7 @@ import { identitiesOf } from '../request/identities.ts';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
 import { contentOf, memberOf, transactionStatusIn } from '../request/read-content.ts';
 import type { Handler } from '../request/stage.ts';
-import type { InDoubtWrites, ReadableDoubt } from './recovery.ts';
+import type { InDoubtWrites, ReadableDoubt } from './in-doubt.ts';
 import type { Resolve } from './resolve.ts';
 
 /** Passes a read on, and checks its response in the background. */

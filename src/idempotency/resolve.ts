@@ -3,12 +3,11 @@
 import { isConfirmed } from '../config/production.ts';
 import type { AuditEvent, AuditRecorder } from '../request/audit-event.ts';
 import { asGatewayError } from '../request/errors.ts';
-import type { PendingWrites } from '../state/pending-writes.ts';
-import { happenedEntry, type InDoubtEntry, isInDoubt, serialized } from './ledger-entry.ts';
-import { type LedgerStore, parseAttemptName, removeResolved, type UnresolvedIndex } from './ledger-store.ts';
+import type { LedgerKey, LedgerTable, NewPayment } from '../store/ledger.ts';
+import { type InDoubtEntry, inDoubtWriteOf } from './in-doubt.ts';
 
 export interface Resolution {
-  /** The name of the attempt, as `InDoubtWrite.id`. */
+  /** As `InDoubtWrite.id`. */
   readonly id: string;
   /** The operator's name, for the audit log. */
   readonly who: string;
@@ -23,7 +22,7 @@ export interface Resolution {
 
 export type ResolveResult =
   | { readonly kind: 'resolved' }
-  /** No write with this name is in doubt. */
+  /** No write with this id is in doubt. */
   | { readonly kind: 'unknown' }
   /** `did-not-happen` in production without its name. */
   | { readonly kind: 'unconfirmed'; readonly environment: string }
@@ -36,10 +35,8 @@ export type ResolveResult =
 export type Resolve = (resolution: Resolution) => Promise<ResolveResult>;
 
 interface ResolveDependencies {
-  readonly store: LedgerStore;
-  readonly unresolvedIndex: UnresolvedIndex;
-  readonly pendingWrites: PendingWrites<() => Promise<void>>;
-  readonly notifyChanged: (id: string) => void;
+  readonly table: Pick<LedgerTable, 'inDoubtWith' | 'resolveHappened' | 'resolveNotHappened'>;
+  readonly notifyChanged: (key: LedgerKey) => void;
   /** Routes later requests for a payment to the environment that created it. Returns false if it belongs to another tenant. */
   readonly affinity: {
     recordEnvironment(
@@ -51,65 +48,63 @@ interface ResolveDependencies {
   readonly audit: AuditRecorder;
   /** The current name of an environment. */
   readonly environmentNameOf: (environmentId: string) => string;
-  /** How long the resolved entry is stored for repeats, in milliseconds. */
-  readonly windowMs: () => number;
 }
 
 export function createResolve({
-  store,
-  unresolvedIndex,
-  pendingWrites,
+  table,
   notifyChanged,
   affinity,
   audit,
   environmentNameOf,
-  windowMs,
 }: ResolveDependencies): Resolve {
   return async (resolution) => {
-    const { outcome } = resolution;
-    const { id, attempt } = parseAttemptName(resolution.id);
-    const stored = await store.read(id);
-    const entry = stored?.entry;
-    if (!stored || !isInDoubt(entry) || entry.attempt !== attempt) return { kind: 'unknown' };
+    const { id, outcome, paymentId } = resolution;
+    const row = await table.inDoubtWith(id);
+    if (!row) return { kind: 'unknown' };
+    const { entry } = inDoubtWriteOf(row);
     const environment = environmentNameOf(entry.environment);
     if (outcome === 'did-not-happen' && !isConfirmed(environment, resolution.confirm))
       return { kind: 'unconfirmed', environment };
-    const leftMs = entry.listenedUntil - Date.now();
-    if (outcome === 'did-not-happen' && leftMs > 0)
-      return { kind: 'too-early', seconds: Math.ceil(leftMs / 1_000) };
+    const leftMs = entry.listenedUntil - Number(row.read_at);
+    if (outcome === 'did-not-happen' && leftMs >= 0)
+      return { kind: 'too-early', seconds: Math.max(1, Math.ceil(leftMs / 1_000)) };
 
-    const { paymentId } = resolution;
-    const isNamed = entry.operation === 'initiatePayment' && paymentId !== undefined;
-    if (isNamed && !(await recordOwner(entry, paymentId))) return { kind: 'foreign-payment' };
-    const isStored =
-      outcome === 'happened'
-        ? store.replace(id, stored.raw, happened(entry, isNamed ? paymentId : undefined), windowMs())
-        : store.release(id, stored.raw);
+    const created =
+      entry.operation === 'initiatePayment' && paymentId !== undefined
+        ? createdBy(entry, paymentId)
+        : undefined;
+    const attempt = { ...entry, payment: String(row.payment), attempt: id };
     try {
-      if (!(await isStored)) return { kind: 'unknown' }; // the bank's own response came first
+      const isStored =
+        outcome === 'happened'
+          ? await table.resolveHappened(attempt, created)
+          : await table.resolveNotHappened(attempt);
+      // Otherwise the bank's own response came first.
+      if (!isStored)
+        return created && (await table.inDoubtWith(id)) ? { kind: 'foreign-payment' } : { kind: 'unknown' };
+      if (created) await recordOwner(entry, created);
     } catch (thrown) {
-      await audit.record(failureOf(entry, resolution, thrown)); // the state may have made the change
+      await audit.record(failureOf(entry, resolution, thrown)); // the database may have made the change
       throw thrown;
     }
-    notifyChanged(id);
-    await pendingWrites.addAndFlush(`open ${resolution.id}`, () =>
-      removeResolved(resolution.id, unresolvedIndex, store),
-    );
+    notifyChanged(attempt);
     await audit.record(auditEventOf(entry, resolution));
     return { kind: 'resolved' };
   };
 
-  /** @returns false if the payment belongs to another tenant */
-  async function recordOwner(entry: InDoubtEntry, paymentId: string): Promise<boolean> {
-    const { environment, tenant, paymentService, path } = entry;
-    const retention = paymentService === 'periodic-payments' ? 'permanent' : 'expiring';
-    const initiatedAs = path.split('/').slice(-2).join('/'); // service and product end the path of an initiation
-    return affinity.recordEnvironment(paymentId, { environment, tenant, initiatedAs }, retention);
+  async function recordOwner(
+    { environment, tenant }: InDoubtEntry,
+    { paymentId, initiatedAs, isPermanent }: NewPayment,
+  ): Promise<void> {
+    const retention = isPermanent ? 'permanent' : 'expiring';
+    await affinity.recordEnvironment(paymentId, { environment, tenant, initiatedAs }, retention);
   }
 }
 
-const happened = (entry: InDoubtEntry, paymentId: string | undefined) =>
-  serialized(happenedEntry(entry, paymentId));
+function createdBy({ path }: InDoubtEntry, paymentId: string): NewPayment {
+  const initiatedAs = path.split('/').slice(-2).join('/'); // service and product end the path of an initiation
+  return { paymentId, initiatedAs, isPermanent: initiatedAs.startsWith('periodic-payments/') };
+}
 
 function failureOf(entry: InDoubtEntry, resolution: Resolution, thrown: unknown): AuditEvent {
   const event = auditEventOf(entry, resolution);

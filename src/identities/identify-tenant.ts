@@ -3,18 +3,10 @@
 import type { Identities } from '../request/identities.ts';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
 import type { Handler, Stage } from '../request/stage.ts';
-import type { Log } from '../telemetry/log.ts';
-import {
-  type ConfiguredIdentities,
-  IdentityContradiction,
-  identitiesUnavailable,
-} from './configured-identities.ts';
+import { type ConfiguredIdentities, identitiesUnavailable } from './configured-identities.ts';
 
 export interface IdentifyTenantDependencies {
   readonly identities: Pick<ConfiguredIdentities, 'current' | 'ofWriter' | 'establish' | 'recordWriter'>;
-  /** Whether requests continue, with names in place of identities, while the shared state is unavailable. */
-  readonly ifStateFails: 'refuse' | 'allow';
-  readonly log: Log;
 }
 
 /** @throws GatewayError STATE_UNAVAILABLE if the identities are unknown, or the configuration contradicts them */
@@ -39,18 +31,13 @@ async function identifyLater(
 }
 
 async function recordedIdentities(
-  { identities, ifStateFails, log }: IdentifyTenantDependencies,
+  { identities }: IdentifyTenantDependencies,
   { operation, client }: PisRequest,
-): Promise<Identities | undefined> {
+): Promise<Identities> {
   try {
     if (operation.lane === 'write') return await identities.recordWriter(client.tenant);
     return await identities.establish();
   } catch (thrown) {
-    if (thrown instanceof IdentityContradiction || ifStateFails === 'refuse')
-      throw identitiesUnavailable(thrown);
-    log('warn', 'processing a request without the identities of tenants (idempotency.ifStateFails: allow)', {
-      why: identitiesUnavailable(thrown).message,
-    });
-    return identities.current();
+    throw identitiesUnavailable(thrown);
   }
 }

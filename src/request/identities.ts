@@ -32,7 +32,7 @@ export interface Identities {
 
 const itself = (name: string) => name;
 
-/** For a request that continues although the shared state cannot be read: every name is taken for the identity. */
+/** Every name is taken for the identity. */
 export const namesAsIdentities: Identities = {
   tenantIdsOf: (name) => [name],
   environmentIdOf: itself,
@@ -45,7 +45,6 @@ export const namesAsIdentities: Identities = {
   hasOtherEnvironments: false,
 };
 
-/** @param request `identities` is absent if `idempotency.ifStateFails` let the request continue without them */
 export const identitiesOf = ({ identities }: { readonly identities?: Identities | undefined }): Identities =>
   identities ?? namesAsIdentities;
 

@@ -3,6 +3,7 @@
 import type { HeaderFields } from '../pis/headers.ts';
 import type { Operation, OperationName } from '../pis/operations.ts';
 import type { BankIds } from './bank-ids.ts';
+import type { GatewayError } from './errors.ts';
 import type { Identities } from './identities.ts';
 import type { RecordEvent } from './request-events.ts';
 
@@ -21,31 +22,44 @@ export interface WriteAheadMark {
    * Records the mark. To be called when the connection is established, as the last step before the first byte.
    *
    * @param environment that the request is sent to
-   * @returns until when the first byte may be sent: milliseconds of `performance.now()`. A promise unless the mark is written at
-   *   once. Rejects with a GatewayError if nothing may be sent
+   * @returns when the first byte may be sent. Rejects with a GatewayError if nothing may be sent
    */
-  markSending(environment: string): number | Promise<number>;
+  markSending(environment: string): Promise<SendWindow>;
   /** Answers the TPP with OUTCOME_UNKNOWN. To be called when the deadline passes after the first byte was sent. */
   onDeadline(): void;
-  /**
-   * Whether the bank may have made the payment of an initiation for another tenant, which has sent the same X-Request-ID before.
-   *
-   * @param paymentId in the bank's response; `undefined` if it names none
-   * @returns `false` without a promise if no other tenant has sent it
-   * @throws GatewayError STATE_UNAVAILABLE; the bank has received the request nevertheless
-   */
-  mayBelongToOther(paymentId: string | undefined): false | Promise<boolean>;
-  /**
-   * Records the bank's response in one step with the owner of its payment. If this fails, the response is recorded on its way back
-   * through stage 3.
-   *
-   * @param isOwnerSet the result of the write of the owner, which was started in the same tick
-   */
-  recordWithOwner(response: PisResponse, isOwnerSet: Promise<boolean>): void;
+  /** To be called with what the bank's response to an initiation names, before the response is passed on. */
+  namePayment(named: NamedPayment): void;
   /** How long after the deadline a response is recorded, although the TPP already has an error. Milliseconds. */
   readonly lateAnswerMs: number;
   /** Whether the bank has answered an earlier attempt with this X-Request-ID that it had not processed the request. */
   readonly followsReleasedAttempt: boolean;
+}
+
+/** Until when the first byte may be sent, on two clocks: while a process is suspended, one of them may stand still. */
+export interface SendWindow {
+  /** Milliseconds of `performance.now()`. */
+  readonly untilMs: number;
+  /** Milliseconds since 1970. */
+  readonly untilWallMs: number;
+}
+
+/** The payment in the bank's response to an initiation. The response is withheld if it belongs, or may belong, to another tenant. */
+export interface NamedPayment {
+  /** `undefined` if the response is in doubt, and names none. */
+  readonly created:
+    | {
+        readonly paymentId: string;
+        /** Service and product of the initiation. */
+        readonly initiatedAs: string;
+        /** JSON. */
+        readonly bankIds: string | undefined;
+        readonly isPermanent: boolean;
+      }
+    | undefined;
+  /** Called when it is stored as that of the tenant. @returns false if the response must be withheld nevertheless */
+  readonly onOwn?: () => boolean | Promise<boolean>;
+  /** The error in place of the response. Counts and logs it. */
+  readonly withheld: () => GatewayError;
 }
 
 /** A permit to call the bank, requested before its request is ready to be sent. */

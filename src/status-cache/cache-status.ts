@@ -59,7 +59,6 @@ export interface StatusCache {
   readonly events: StatusEvents;
   /** Records the status that another read shows. */
   readonly observePayment: Stage<RoutedRequest>;
-  readonly ifStateFails: 'refuse' | 'allow';
 }
 
 export function cacheStatus(cache: StatusCache): Stage<RoutedRequest> {
@@ -117,7 +116,7 @@ export type Purge = (selection: {
 }) => Promise<void>;
 
 export function createStatusCache(
-  { statusCache: settings, environments, idempotency }: Config,
+  { statusCache: settings, environments }: Config,
   { keyValues, cacheKeys, singleFlight, invalidation, events, reportUnreadable, now }: StatusCacheServices,
   identities: { current(): Identities | undefined } = { current: () => namesAsIdentities },
   prefetchPermit: PrefetchStatusPermit = () => {},
@@ -148,7 +147,6 @@ export function createStatusCache(
     invalidation,
     events,
     observePayment: createObservePayment(observing),
-    ifStateFails: idempotency.ifStateFails,
     async purge({ environment, payment }) {
       const { environmentIdOf } = identities.current() ?? namesAsIdentities;
       if (payment === undefined)
@@ -164,14 +162,13 @@ export function createStatusCache(
 
 /** Invalidates before the bank may act and after it has: no older status can be stored in between. */
 async function invalidateAround(
-  { invalidation, events, ifStateFails }: StatusCache,
+  { invalidation, events }: StatusCache,
   request: RoutedRequest,
   next: Handler<RoutedRequest>,
 ): Promise<PisResponse> {
   const paymentKey = paymentKeyIn(request);
   await invalidation.invalidate(paymentKey).catch((thrown: unknown) => {
-    if (ifStateFails === 'refuse') throw asGatewayError(thrown);
-    invalidation.defer(paymentKey);
+    throw asGatewayError(thrown);
   });
   try {
     return await next(request);

@@ -1,9 +1,13 @@
 /** Executes what is asked for in one turn of the event loop together. */
 
-/** While so many batches run, further requests wait, and form the next batch: batches grow under load. */
-const maxRunning = 2;
-/** The longest batch. */
-const maxBatch = 100;
+export interface BatchLimits {
+  /** While so many batches run, further requests wait, and form the next batch: batches grow under load. */
+  readonly maxRunning: number;
+  /** The longest batch. */
+  readonly maxBatch: number;
+}
+
+const defaultLimits: BatchLimits = { maxRunning: 2, maxBatch: 100 };
 
 interface Waiting<Input, Result> {
   readonly input: Input;
@@ -16,6 +20,7 @@ interface Waiting<Input, Result> {
  */
 export function collect<Input, Result>(
   execute: (inputs: readonly Input[]) => Promise<readonly Result[]>,
+  { maxRunning, maxBatch }: BatchLimits = defaultLimits,
 ): (input: Input) => Promise<Result> {
   let waiting: Waiting<Input, Result>[] = [];
   let running = 0;

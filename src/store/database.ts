@@ -4,6 +4,7 @@
  */
 
 import { GatewayError } from '../request/errors.ts';
+import type { BatchLimits } from './collect.ts';
 
 /** A value of a column. */
 export type Value = string | number | boolean | Buffer | null;
@@ -51,6 +52,8 @@ export interface BatchResult {
 
 export interface Database {
   readonly dialect: 'sqlite' | 'postgres';
+  /** How its statements are sent together; by default as collect.ts says. */
+  readonly batches?: BatchLimits;
   /**
    * Executes a statement for all rows in one transaction. If the database refuses it, executes it for each row alone, so that one row
    * that cannot be stored does not fail the others.

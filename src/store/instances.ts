@@ -34,6 +34,14 @@ export function createInstanceTable(database: Database, instance: string) {
       await database.query('DELETE FROM instance WHERE id = $1', [instance]);
     },
 
+    async isAlive(id: string): Promise<boolean> {
+      const [row] = await database.query(
+        `SELECT 1 AS one FROM instance WHERE id = $1 AND seen_at > now_ms() - ${instanceLeaseMs}`,
+        [id],
+      );
+      return row !== undefined;
+    },
+
     /** The number of instances that live. */
     async countLiving(): Promise<number> {
       const [row] = await database.query(

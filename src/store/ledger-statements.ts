@@ -18,6 +18,7 @@ const claimColumns = {
   fingerprint_key: 'text',
   fingerprint_request: 'text',
   fingerprint_content: 'text',
+  is_first_factor: 'boolean',
 } as const;
 const answerColumns = {
   ...attemptColumns,
@@ -53,14 +54,14 @@ export const claim = statement({
   columns: claimColumns,
   sql: (input) => `
     INSERT INTO ledger AS l (request_id, tenant, operation, payment, step, attempt, instance, path,
-      fingerprint_key, fingerprint_request, fingerprint_content, follows_released, claimed_at)
+      fingerprint_key, fingerprint_request, fingerprint_content, is_first_factor, follows_released, claimed_at)
     SELECT i.request_id, i.tenant, i.operation, i.payment, 'claimed', i.attempt, i.instance, i.path,
-      i.fingerprint_key, i.fingerprint_request, i.fingerprint_content, false, now_ms()
+      i.fingerprint_key, i.fingerprint_request, i.fingerprint_content, i.is_first_factor, false, now_ms()
     FROM ${input} AS i WHERE true ORDER BY i.request_id, i.tenant, i.operation, i.payment
     ON CONFLICT (request_id, tenant, operation, payment) DO UPDATE SET
       step = 'claimed', attempt = excluded.attempt, instance = excluded.instance, path = excluded.path,
       fingerprint_key = excluded.fingerprint_key, fingerprint_request = excluded.fingerprint_request,
-      fingerprint_content = excluded.fingerprint_content, follows_released = (l.follows_released OR l.step = 'released'),
+      fingerprint_content = excluded.fingerprint_content, is_first_factor = excluded.is_first_factor, follows_released = (l.follows_released OR l.step = 'released'),
       environment = NULL, marked_at = NULL, listened_until = NULL, ended_at = NULL, claimed_at = excluded.claimed_at
       WHERE l.step = 'released' OR (l.step = 'claimed' AND NOT ${isAlive('l.instance')})
     RETURNING attempt, follows_released, (SELECT environment FROM active_environment) AS active_environment`,
@@ -68,7 +69,8 @@ export const claim = statement({
 
 export const read = statement({
   columns: keyColumns,
-  sql: (input) => `SELECT ledger.* FROM ${input} AS i JOIN ledger ON ${sameKey('ledger', 'i')}`,
+  sql: (input) =>
+    `SELECT ledger.*, now_ms() AS read_at FROM ${input} AS i JOIN ledger ON ${sameKey('ledger', 'i')}`,
 });
 
 export const mark = statement({
@@ -140,8 +142,8 @@ export const release = statement({
   before: {
     table: 'ledger',
     sql: (input) => `
-      UPDATE ledger SET step = 'released', ended_at = now_ms() WHERE ${isAmong(input)}
-        AND (step = 'sending' OR (step = 'claimed' AND follows_released))`,
+      UPDATE ledger SET step = 'released', ended_at = now_ms(), why = NULL, outcome = NULL WHERE ${isAmong(input)}
+        AND (step = 'sending' OR (step = 'in-doubt' AND other_attempt IS NULL) OR (step = 'claimed' AND follows_released))`,
   },
   sql: (input) =>
     `DELETE FROM ledger WHERE ${isAmong(input)} AND step = 'claimed' AND NOT follows_released RETURNING attempt`,
@@ -204,9 +206,11 @@ export const insertLost = statement({
   columns: { ...claimColumns, environment: 'text' },
   sql: (input) => `
     INSERT INTO ledger (request_id, tenant, operation, payment, step, attempt, instance, path,
-      fingerprint_key, fingerprint_request, fingerprint_content, follows_released, environment, claimed_at, marked_at, listened_until)
+      fingerprint_key, fingerprint_request, fingerprint_content, is_first_factor, follows_released, environment,
+      claimed_at, marked_at, listened_until)
     SELECT i.request_id, i.tenant, i.operation, i.payment, 'sending', i.attempt, i.instance, i.path,
-      i.fingerprint_key, i.fingerprint_request, i.fingerprint_content, false, i.environment, now_ms(), now_ms(), now_ms()
+      i.fingerprint_key, i.fingerprint_request, i.fingerprint_content, i.is_first_factor, false, i.environment,
+      now_ms(), now_ms(), now_ms()
     FROM ${input} AS i WHERE true ORDER BY i.request_id, i.tenant, i.operation, i.payment
     ON CONFLICT (request_id, tenant, operation, payment) DO NOTHING`,
 });

@@ -30,6 +30,8 @@ export interface NewClaim extends Attempt {
   readonly fingerprintKey: string | undefined;
   readonly fingerprintRequest: string;
   readonly fingerprintContent: string;
+  /** Whether it is a step of an authorisation before the last one: it executes nothing. */
+  readonly isFirstFactor: boolean;
 }
 
 /** An attempt that the bank may have received: with all that its row contains, in case the database has lost the row. */
@@ -97,7 +99,7 @@ export function createLedgerTable(database: Database) {
     const won = new Map(rows.map((row) => [row.attempt, row]));
     const causes = new Map([...refused].map(([index, cause]) => [firsts[index], cause]));
     return claims.map((one) => ({ row: won.get(one.attempt), cause: causes.get(one) }));
-  });
+  }, database.batches);
   const markBatch = batched(statements.mark);
   const recordBatch = batched(statements.recordAnswer);
   const releaseBatch = batched(statements.release);
@@ -120,23 +122,15 @@ export function createLedgerTable(database: Database) {
     return isFree && looksLeft > 0 ? claim(one, looksLeft - 1) : existing(stored, one);
   }
 
-  const read = async (key: LedgerKey): Promise<LedgerRow | undefined> => {
-    const { row, cause } = await readBatch(keyColumns(key));
-    if (cause) throw cause;
-    return row;
-  };
+  const read = async (key: LedgerKey): Promise<LedgerRow | undefined> =>
+    rowOf(await readBatch(keyColumns(key)));
 
   /** The write-ahead mark: the bank may receive the request from now on. @param listenMs for how long an answer is awaited */
   async function mark(
     one: Attempt & { readonly environment: string; readonly listenMs: number },
   ): Promise<boolean> {
-    const marked = await markBatch({
-      ...attemptColumns(one),
-      environment: one.environment,
-      listen_ms: one.listenMs,
-    });
-    if (marked.cause) throw marked.cause;
-    return marked.row !== undefined;
+    const columns = { ...attemptColumns(one), environment: one.environment, listen_ms: one.listenMs };
+    return rowOf(await markBatch(columns)) !== undefined;
   }
 
   /**
@@ -198,9 +192,7 @@ export function createLedgerTable(database: Database) {
     return recordOutcome(sent, async () => {
       const { environment } = sent;
       const doubt = { ...attemptColumns(sent), environment, why, outcome: outcome ?? null };
-      const { row, cause } = await inDoubtBatch(doubt);
-      if (cause) throw cause;
-      return row && 'recorded';
+      return rowOf(await inDoubtBatch(doubt)) && 'recorded';
     });
   }
 
@@ -259,30 +251,59 @@ export function createLedgerTable(database: Database) {
 
     /** Nothing was sent, or the bank has not processed the request. */
     async release(one: Attempt): Promise<void> {
-      const { cause } = await releaseBatch(attemptColumns(one));
-      if (cause) throw cause;
+      rowOf(await releaseBatch(attemptColumns(one)));
     },
 
     /** @returns false if it is not in doubt any more, or the payment belongs to another tenant */
     async resolveHappened(one: Attempt, created?: NewPayment): Promise<boolean> {
-      const { row, cause } = await happenedBatch({
-        ...attemptColumns(one),
-        ...paymentColumns(created),
-      });
-      if (cause) throw cause;
-      return row !== undefined;
+      const columns = { ...attemptColumns(one), ...paymentColumns(created) };
+      return rowOf(await happenedBatch(columns)) !== undefined;
     },
 
     /** @returns false if it is not in doubt any more, or its answer may still arrive */
     async resolveNotHappened(one: Attempt): Promise<boolean> {
-      const { row, cause } = await notHappenedBatch(attemptColumns(one));
-      if (cause) throw cause;
-      return row !== undefined;
+      return rowOf(await notHappenedBatch(attemptColumns(one))) !== undefined;
     },
 
     /** The writes in doubt, the oldest first. */
     inDoubt: (limit: number): Promise<readonly LedgerRow[]> =>
       database.query('SELECT * FROM ledger WHERE why IS NOT NULL ORDER BY claimed_at LIMIT $1', [limit]),
+
+    async inDoubtWith(attempt: string): Promise<LedgerRow | undefined> {
+      const [row] = await database.query(
+        'SELECT ledger.*, now_ms() AS read_at FROM ledger WHERE why IS NOT NULL AND attempt = $1',
+        [attempt],
+      );
+      return row;
+    },
+
+    /** Of those whose effect a read can show, the oldest. */
+    readableInDoubt: (limit: number): Promise<readonly LedgerRow[]> =>
+      database.query(
+        `SELECT attempt, operation, path, payment, environment FROM ledger
+         WHERE why IS NOT NULL AND operation IN ('cancelPayment', 'updatePsuData', 'updatePayment') ORDER BY claimed_at LIMIT $1`,
+        [limit],
+      ),
+
+    async countInDoubt(): Promise<number> {
+      const [row] = await database.query('SELECT count(*) AS doubts FROM ledger WHERE why IS NOT NULL');
+      return Number(row?.doubts);
+    },
+
+    /**
+     * Whether another tenant has sent an initiation with this id to the same bank before, and the bank has not refused it. An answer that
+     * cannot be read may then show its payment.
+     */
+    async followsOther({ requestId, tenant, operation, environment, attempt }: SentWrite): Promise<boolean> {
+      const found = await database.query(
+        `SELECT 1 AS one FROM ledger l JOIN ledger o ON o.request_id = l.request_id AND o.operation = l.operation
+         WHERE l.request_id = $1 AND l.tenant = $2 AND l.operation = $3 AND l.payment = '' AND l.attempt = $4
+           AND o.tenant <> l.tenant AND o.environment = $5 AND o.marked_at <= l.marked_at
+           AND o.step <> 'released' AND NOT (o.step = 'answered' AND o.payment_id IS NULL AND o.why IS NULL) LIMIT 1`,
+        [requestId.toLowerCase(), tenant, operation, attempt, environment],
+      );
+      return found.length > 0;
+    },
 
     /** Deletes writes whose window has passed since they ended. @returns how many; call it again if that is `limit` */
     async deleteExpired(windowMs: number, limit: number): Promise<number> {
@@ -306,13 +327,19 @@ export function createLedgerTable(database: Database) {
     return collect(async (inputs: readonly InputOf<Input>[]) => {
       const result = await database.batch(statement, inputs);
       return rowsBy === 'attempt' ? byAttempt(inputs, result) : byKey(inputs, result);
-    });
+    }, database.batches);
   }
 }
 
 interface Returned {
   readonly row: Row | undefined;
   readonly cause: DatabaseError | undefined;
+}
+
+/** @throws DatabaseError that the database has refused the input with */
+function rowOf({ row, cause }: Returned): Row | undefined {
+  if (cause) throw cause;
+  return row;
 }
 
 function byAttempt(inputs: readonly Row[], { rows, refused }: BatchResult): readonly Returned[] {
@@ -359,6 +386,7 @@ const claimColumns = (one: NewClaim) => ({
   fingerprint_key: one.fingerprintKey ?? null,
   fingerprint_request: one.fingerprintRequest,
   fingerprint_content: one.fingerprintContent,
+  is_first_factor: one.isFirstFactor,
 });
 
 /** PostgreSQL refuses to change a row twice in one statement. */

@@ -24,6 +24,8 @@ const tables = (types: { readonly bytes: string; readonly time: string; readonly
     fingerprint_key text,
     fingerprint_request text NOT NULL,
     fingerprint_content text NOT NULL,
+    -- Whether it is a step of an authorisation before the last one: it executes nothing.
+    is_first_factor boolean NOT NULL,
     -- Whether an earlier attempt was sent, and released after the answer of the bank.
     follows_released boolean NOT NULL,
     -- In the answer of the bank, or from an operator.

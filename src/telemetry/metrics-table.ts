@@ -108,11 +108,6 @@ export const metricsTable = {
     help: 'Writes refused because their tenant had reached idempotency.maxStoredPerTenant.',
     labels: ['tenant'],
   },
-  penstock_unconfirmed_marks_total: {
-    kind: 'counter',
-    help: 'Writes refused because too few Redis replicas confirmed their record in time (state.confirm).',
-    labels: [],
-  },
   penstock_request_records_not_stored_total: {
     kind: 'counter',
     help: 'Requests of which no record was stored for the search: their tenant had used its share, or the shared state was unavailable.',
@@ -158,14 +153,9 @@ export const metricsTable = {
     help: 'Number of reasons why Redis may lose data, such as no append-only file or no replica.',
     labels: [],
   },
-  penstock_state_loss: {
-    kind: 'gauge',
-    help: '1 while new payments are refused because the shared state has lost data, or because an instance has not registered since the state was restarted.',
-    labels: [],
-  },
   penstock_duplicate_attempts_total: {
     kind: 'counter',
-    help: 'Writes that reached the bank twice with the same X-Request-ID, because the shared state had lost data.',
+    help: 'Writes that reached the bank twice with the same X-Request-ID, because the database had lost data.',
     labels: [],
   },
   penstock_withheld_responses_total: {

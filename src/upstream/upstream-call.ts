@@ -15,6 +15,7 @@ import { cacheByName } from '../pis/name-cache.ts';
 import type { BatchScheduler } from '../request/batch-scheduler.ts';
 import { createBodyBuffer, emptyBody } from '../request/body-buffer.ts';
 import { asGatewayError, type GatewayError, outcomeUnknown, stateUnavailable } from '../request/errors.ts';
+import type { SendWindow } from '../request/messages.ts';
 import type { SetDeadline } from './deadlines.ts';
 import {
   bankUnreachable,
@@ -45,7 +46,7 @@ export interface UpstreamCall {
 
 /** The write-ahead mark of a write (messages.ts), bound to its environment. */
 export interface OutboundSendingMark {
-  readonly markSending: () => number | Promise<number>;
+  readonly markSending: () => Promise<SendWindow>;
   /** To be called when the deadline passes after bytes were sent. */
   readonly onDeadline: () => void;
   readonly lateAnswerUntilMs: number;
@@ -266,26 +267,15 @@ class Call implements UpstreamCall {
   #markAndSend({ markSending }: OutboundSendingMark, request: ClientRequest): void {
     this.#phase = 'marking';
     const onFailure = (thrown: unknown) => this.#fail(asGatewayError(thrown));
-    const onMarked = (sendUntilMs: number) => {
-      try {
-        this.#sendMarked(request, sendUntilMs);
-      } catch (thrown) {
-        onFailure(thrown);
-      }
-    };
-    try {
-      const marked = markSending();
-      if (typeof marked === 'number') onMarked(marked);
-      else marked.then(onMarked, onFailure);
-    } catch (thrown) {
-      onFailure(thrown);
-    }
+    markSending()
+      .then((window) => this.#sendMarked(request, window))
+      .catch(onFailure);
   }
 
-  #sendMarked(request: ClientRequest, sendUntilMs: number): void {
+  #sendMarked(request: ClientRequest, { untilMs, untilWallMs }: SendWindow): void {
     if (this.#phase !== 'marking') return;
     if (this.#errorWhileMarking) throw bankUnreachable(this.#errorWhileMarking);
-    if (performance.now() > sendUntilMs) throw stateUnavailable(markedTooLate);
+    if (performance.now() > untilMs || Date.now() > untilWallMs) throw stateUnavailable(markedTooLate);
     this.#send(request);
   }
 

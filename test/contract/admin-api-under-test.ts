@@ -16,7 +16,6 @@ import { createActiveEnvironment } from '../../src/environments/active-environme
 import { createAuditLog } from '../../src/environments/audit-log.ts';
 import type { PreflightReport } from '../../src/environments/preflight.ts';
 import { createRecentSwitches, createSwitchEnvironment } from '../../src/environments/switch-environment.ts';
-import type { LossReport } from '../../src/idempotency/loss-guard.ts';
 import type { ManageSubscriptions } from '../../src/notifications/manage-subscriptions.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createFailingState, type FailingState } from '../kit/failing-state.ts';
@@ -93,7 +92,6 @@ const nothingChecked: ContractDependencies = {
 export function startAdminApi(
   report = passedPreflight,
   sources: Partial<DashboardSources> = {},
-  lossReport: LossReport = { status: 'ok', missing: [], isUncovered: false },
   adminSettings: object = {},
   subscriptions: ManageSubscriptions = noSubscriptions,
   contract: ContractDependencies = nothingChecked,
@@ -120,7 +118,6 @@ export function startAdminApi(
   const events = createEventStream({
     ...common,
     readiness,
-    sharedState: () => lossReport,
     shapers: () => [],
     inDoubt: () => undefined,
     recentSeconds: () => [],
@@ -160,7 +157,6 @@ export function startAdminApi(
     subscriptions,
     pollLimits: () => [{ environment: 'sandbox', perSecond: 10 }],
     ...contract,
-    loss: { report: () => lossReport, acceptLoss: async () => lossReport.status !== 'ok' },
     configuration: () => ({ log: { level: 'info' } }),
     configurationFile: () => 'log:\n  level: info\n',
     reload: async () => ({ kind: 'applied', changes: [], restartRequired: [] }),

@@ -25,7 +25,7 @@ interface DashboardEvent {
 }
 
 async function serve(t: TestContext, sources: Partial<DashboardSources> = {}, adminSettings: object = {}) {
-  const api = startAdminApi(passedPreflight, sources, undefined, adminSettings);
+  const api = startAdminApi(passedPreflight, sources, adminSettings);
   const server = createServer(api.app);
   const accepted: Socket[] = [];
   server.on('connection', (socket) => void accepted.push(socket));

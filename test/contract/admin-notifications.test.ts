@@ -17,7 +17,7 @@ async function startWith(changes: Partial<ManageSubscriptions> = {}) {
     { paymentId: 'dead', message: dead },
     { paymentId: 'of till', tenant: 'tenant-2', message: dead },
   );
-  const { app } = startAdminApi(passedPreflight, {}, undefined, {}, { ...manage, ...changes });
+  const { app } = startAdminApi(passedPreflight, {}, {}, { ...manage, ...changes });
   return {
     get: (path: string) => supertest(app).get(`/api${path}`).set(asReader),
     post: (path: string, body: object, operator = asOperator) =>

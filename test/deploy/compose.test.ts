@@ -18,13 +18,15 @@ const variablesOf = (service: unknown) =>
 const configs = gateways.map((gateway) => configIn('deploy/compose/penstock.yaml', variablesOf(gateway)));
 
 describe('compose.yaml', () => {
-  test('starts two gateways, Redis, two banks, Prometheus and Grafana', () => {
+  test('starts two gateways, PostgreSQL, its migration, Redis, two banks, Prometheus and Grafana', () => {
     const names = [
       'bank-production',
       'bank-sandbox',
       'gateway-1',
       'gateway-2',
       'grafana',
+      'migrate',
+      'postgres',
       'prometheus',
       'redis',
     ];
@@ -59,6 +61,38 @@ describe('compose.yaml', () => {
     assert.deepEqual(offered, wanted);
     for (const service of [...gateways, banks[1]])
       assert.equal(at(service, 'network_mode'), 'service:bank-sandbox');
+  });
+
+  test('starts a PostgreSQL with a volume, at the address and with the password that the gateways use', () => {
+    const postgres = services.get('postgres');
+    assert.match(String(at(postgres, 'image')), /^postgres:\d+\.\d+-/);
+    assert.ok(at(postgres, 'healthcheck', 'test'));
+    const [volume = ''] = listAt(postgres, 'volumes').map(String);
+    assert.ok(
+      entriesAt(compose, 'volumes').some(([name]) => volume.startsWith(`${name}:/var/lib/postgresql/`)),
+    );
+
+    const { POSTGRES_USER, POSTGRES_DB, POSTGRES_PASSWORD_FILE } = variablesOf(postgres);
+    const [secret] = listAt(postgres, 'secrets').map(String);
+    assert.equal(POSTGRES_PASSWORD_FILE, `/run/secrets/${secret}`);
+    const password = textOf(String(at(compose, 'secrets', String(secret), 'file')));
+    const url = `postgres://${POSTGRES_USER}:${password}@postgres:5432/${POSTGRES_DB}`;
+    for (const config of configs) assert.equal(config.state.postgres, url);
+  });
+
+  test('creates the tables before the gateways start, in the database that they use', () => {
+    const migration = services.get('migrate');
+    assert.deepEqual(listAt(migration, 'command'), ['migrate']);
+    assert.equal(at(migration, 'restart'), 'no');
+    assert.equal(at(migration, 'depends_on', 'postgres', 'condition'), 'service_healthy');
+    for (const gateway of gateways) {
+      assert.equal(at(gateway, 'depends_on', 'migrate', 'condition'), 'service_completed_successfully');
+      assert.equal(
+        variablesOf(migration).PENSTOCK_STATE_POSTGRES,
+        variablesOf(gateway).PENSTOCK_STATE_POSTGRES,
+      );
+    }
+    assert.deepEqual(listAt(migration, 'volumes'), listAt(gateways[0], 'volumes'), 'the same configuration');
   });
 
   test('starts a Redis that evicts nothing, at the address that the gateways use', () => {
@@ -119,8 +153,8 @@ describe('compose.yaml', () => {
     for (const gateway of gateways) assert.equal(variablesOf(gateway).PENSTOCK_ADMIN_TOKEN, undefined);
   });
 
-  test('runs the gateways and banks with a read-only file system', () => {
-    for (const service of [...gateways, ...banks]) {
+  test('runs the gateways, the migration and the banks with a read-only file system', () => {
+    for (const service of [...gateways, ...banks, services.get('migrate')]) {
       assert.equal(at(service, 'read_only'), true);
       assert.deepEqual(at(service, 'cap_drop'), ['ALL']);
     }

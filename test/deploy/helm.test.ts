@@ -1,4 +1,4 @@
-/** deploy/helm/penstock: the values fit their schema, and the templates fit the values and the Kustomize base. */
+/** deploy/helm/penstock: the values fit their schema, and the templates fit the values and the gateway. */
 
 import assert from 'node:assert/strict';
 import { globSync } from 'node:fs';
@@ -23,6 +23,8 @@ const templates = globSync(`${folder}/templates/*.{yaml,tpl,txt}`, { cwd: root }
   file,
   text: textOf(file),
 }));
+const deployment = textOf(`${folder}/templates/deployment.yaml`);
+const migration = textOf(`${folder}/templates/migration.yaml`);
 const allTemplates = templates.map(({ text }) => text).join('\n');
 
 /** As Helm merges value files: mappings by key; a later value replaces any other one. */
@@ -45,7 +47,10 @@ function errorsIn(candidate: unknown): readonly string[] {
 
 const configOf = (candidate: unknown) =>
   withFile(stringify(at(candidate, 'config')), (file) =>
-    loadConfig(file, { PENSTOCK_STATE_REDIS: 'rediss://user:password@redis.example:6379/0' }),
+    loadConfig(file, {
+      PENSTOCK_STATE_POSTGRES: 'postgres://user:password@postgres.example:5432/penstock',
+      PENSTOCK_STATE_REDIS: 'rediss://user:password@redis.example:6379/0',
+    }),
   );
 
 describe('the values of the Helm chart', () => {
@@ -123,28 +128,90 @@ describe('the templates of the Helm chart', () => {
     assert.deepEqual([at(chart, 'version'), at(chart, 'appVersion')], [version, version]);
   });
 
-  test('create the kinds of the Kustomize base, the alerts and the dashboard', () => {
-    const kindsIn = (text: string) => [...text.matchAll(/^kind: (\w+)$/gm)].map(([, kind = '']) => kind);
-    const base = globSync('deploy/kubernetes/!(kustomization|penstock).yaml', { cwd: root }).map(textOf);
-    const expected = [...base.flatMap(kindsIn), 'ConfigMap', 'ConfigMap', 'PrometheusRule'];
-    assert.deepEqual(kindsIn(allTemplates).toSorted(), expected.toSorted());
+  test('create the expected kinds', () => {
+    assert.deepEqual([...allTemplates.matchAll(/^kind: (\w+)$/gm)].map(([, kind = '']) => kind).toSorted(), [
+      'ConfigMap', // the configuration
+      'ConfigMap', // the configuration, for the migration
+      'ConfigMap', // the dashboard
+      'Deployment',
+      'HorizontalPodAutoscaler',
+      'Job',
+      'NetworkPolicy',
+      'PodDisruptionBudget',
+      'PrometheusRule',
+      'Service',
+      'Service',
+      'ServiceMonitor',
+    ]);
   });
 
-  test('start, probe, stop and restrict the container like the Kustomize base', () => {
-    const settingsOf = (file: string) => {
-      const text = textOf(file)
-        .replaceAll(/ #.*$/gm, '')
-        .replaceAll('{{ include "penstock.adminScheme" . }}', '');
-      const part = (start: string, end: string) => text.slice(text.indexOf(start), text.indexOf(end));
-      return [
-        part('startupProbe:', 'lifecycle:'),
-        part('            readOnlyRootFilesystem', 'volumeMounts:'),
-      ];
-    };
-    const [probes = '', privileges = ''] = settingsOf(`${folder}/templates/deployment.yaml`);
-    assert.match(probes, /readinessProbe/);
-    assert.match(privileges, /drop: \[ALL\]/);
-    assert.deepEqual([probes, privileges], settingsOf('deploy/kubernetes/deployment.yaml'));
+  test('probe paths that the admin listener serves without a token, on its port', () => {
+    const probes = [...deployment.matchAll(/^ +(\w+)Probe:.*\n +httpGet: \{ path: (\S+), port: (\w+)/gm)];
+    assert.deepEqual(
+      probes.map((probe) => probe.slice(1, 4)),
+      [
+        ['startup', '/health/live', 'operators'],
+        ['liveness', '/health/live', 'operators'],
+        ['readiness', '/health/ready', 'operators'],
+      ],
+    );
+    assert.match(deployment, /name: operators, containerPort: \{\{ int \.Values\.config\.admin\.port \}\}/);
+    const monitoring = textOf(`${folder}/templates/monitoring.yaml`);
+    assert.match(monitoring, /port: operators, path: \/metrics/);
+    assert.match(monitoring, /jobLabel: app\.kubernetes\.io\/name # the job is "penstock"/);
+  });
+
+  test('run the gateway and the migration without privileges and with a read-only file system', () => {
+    for (const text of [deployment, migration]) {
+      assert.match(text, /include "penstock\.podBasics"/);
+      assert.match(text, /include "penstock\.containerSecurity"/);
+    }
+    const helpers = textOf(`${folder}/templates/_helpers.tpl`);
+    for (const setting of [
+      'automountServiceAccountToken: false',
+      'runAsNonRoot: true',
+      'readOnlyRootFilesystem: true',
+      'allowPrivilegeEscalation: false',
+      'capabilities: { drop: [ALL] }',
+    ])
+      assert.ok(helpers.includes(setting), setting);
+    const mounts = [...helpers.matchAll(/^- \{ name: .*mountPath: .*\}$/gm)].map(([line]) => line);
+    assert.equal(mounts.length, 2);
+    for (const mount of mounts) assert.match(mount, /readOnly: true/);
+  });
+
+  test('create the tables before the first installation only: an empty database at an upgrade is the wrong one', () => {
+    assert.match(migration, /^ +args: \[migrate\]$/m);
+    const hooks = [...migration.matchAll(/helm\.sh\/hook: (\S+)/g)].map(([, hook]) => hook);
+    assert.deepEqual(hooks, ['pre-install', 'pre-install'], 'the configuration, and the Job');
+    assert.doesNotMatch(deployment, /initContainers|migrate/);
+    assert.doesNotMatch(migration, /penstock\.selectorLabels/, 'no service sends requests to the Job');
+  });
+
+  test('give the gateway and the migration the URLs of PostgreSQL and Redis from Secrets', () => {
+    for (const text of [deployment, migration]) assert.match(text, /include "penstock\.env"/);
+    const helpers = textOf(`${folder}/templates/_helpers.tpl`);
+    assert.deepEqual(
+      [...helpers.matchAll(/"PENSTOCK_STATE_(\w+)" "valueFrom" \(dict "secretKeyRef"/g)].map(
+        ([, name]) => name,
+      ),
+      ['POSTGRES', 'REDIS'],
+    );
+    assert.deepEqual(at(defaults, 'networkPolicy', 'egressPorts'), [443, 5432, 6379]);
+  });
+
+  test('select the pods of this release everywhere, by the labels of the pods', () => {
+    const own = '{{- include "penstock.selectorLabels" . | nindent';
+    for (const file of ['deployment', 'disruption-budget', 'network-policy', 'services']) {
+      const text = textOf(`${folder}/templates/${file}.yaml`);
+      const selectors = text.split('\n').filter((line) => /^ +(matchLabels|selector): \S/.test(line));
+      assert.ok(selectors.length > 0, file);
+      for (const selector of selectors) assert.ok(selector.includes(own), `${file}: ${selector}`);
+    }
+    assert.match(
+      textOf(`${folder}/templates/_helpers.tpl`),
+      /define "penstock\.labels" -\}\}\n.*penstock\.selectorLabels/,
+    );
   });
 
   test('close every block that they open', () => {

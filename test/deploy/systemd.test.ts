@@ -19,8 +19,11 @@ const variables = Object.fromEntries(valuesOf('Environment').map((text) => text.
 
 describe('the systemd unit', () => {
   test('starts processes that share the public port and have an admin port each', () => {
-    const redis = { PENSTOCK_STATE_REDIS: 'rediss://redis.example:6379/0' };
-    const config = configIn('config/demo.yaml', { ...variables, ...redis });
+    const state = {
+      PENSTOCK_STATE_POSTGRES: 'postgres://penstock@postgres.example:5432/penstock',
+      PENSTOCK_STATE_REDIS: 'rediss://redis.example:6379/0',
+    };
+    const config = configIn('config/demo.yaml', { ...variables, ...state });
     assert.equal(config.listen.reusePort, true);
     assert.equal(config.admin.port, 9_092);
     assert.deepEqual(valuesOf('User'), ['penstock'], 'one user for all');
@@ -33,6 +36,16 @@ describe('the systemd unit', () => {
     assert.equal(command, 'serve');
     for (const page of valuesOf('Documentation'))
       assert.ok(existsSync(join(root, page.replace('file:/opt/penstock/', ''))), page);
+  });
+
+  test('gives the process one folder to write to, which its user owns alone', () => {
+    assert.deepEqual(valuesOf('ProtectSystem'), ['strict']);
+    assert.deepEqual(valuesOf('StateDirectory'), ['penstock']);
+    assert.deepEqual(valuesOf('StateDirectoryMode'), ['0700']);
+  });
+
+  test('creates no tables at a start, so that the gateway refuses an empty database', () => {
+    assert.deepEqual(valuesOf('ExecStartPre'), []);
   });
 
   test('gives the gateway more time to stop than it needs at most, and does not restart it with an invalid configuration', () => {

@@ -52,6 +52,15 @@ export const suspended: CrashOutcomes = {
   stored: { ...known, atOnce: 'replayed', first: 'succeeded' },
 };
 
+/** A claim of a suspended instance that is not repeated: nothing is sent, and its TPP must repeat it. */
+export const claimDeleted: CrashOutcome = {
+  ...known,
+  atOnce: '-',
+  afterLease: '-',
+  first: inFlight,
+  last: 'succeeded',
+};
+
 /** On a slow machine, the lease of the crashed instance has expired before the first repeat. */
 export const afterExpiry = (expected: CrashOutcome): CrashOutcome => ({
   ...expected,

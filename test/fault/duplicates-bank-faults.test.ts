@@ -1,22 +1,22 @@
 /**
  * Every kind of write meets every fault of the bank and is then repeated, to the same instance and to another one. There
  * is never a second effect, and a second request only if the first one provably did nothing (F1, F4, E8). All faults meet
- * the state in Redis; one fault of each outcome meets the states of a single instance.
+ * PostgreSQL; one fault of each outcome meets the states of a single instance.
  */
 
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
 import { type Fault, momentOf } from '../../src/simulated-bank/faults.ts';
-import { createMemoryState } from '../../src/state/memory.ts';
-import { createSqliteState } from '../../src/state/sqlite.ts';
 import { callAdminApi } from '../kit/admin-api.ts';
 import { call, repeatWhile } from '../kit/call.ts';
+import { newMigratedPostgres } from '../kit/database.ts';
 import { lazy } from '../kit/fleet-redis.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { type Sections, shortDeadlines, startBank, startGateway } from '../kit/gateway.ts';
-import { redisStateFactory, sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
+import { sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
 import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { startTlsBankProxy, type TlsBankProxy } from '../kit/tls-bank-proxy.ts';
 import { until } from '../kit/within.ts';
@@ -137,15 +137,19 @@ const redis = lazy(() => sharedRedisUrl(life));
 
 /** The kinds of state, and the instances to which repeats are sent. */
 const stateKinds = {
-  memory: { skip: false, stateFactory: async () => createMemoryState, repeatTo: ['same'] },
+  memory: { skip: false, state: async () => ({}), repeatTo: ['same'] },
   file: {
     skip: false,
-    stateFactory: async (t: TestContext) => () => createSqliteState(join(temporaryFolder(t), 'state.db')),
+    state: async (t: TestContext) => ({ file: join(temporaryFolder(t), 'state.db') }),
     repeatTo: ['same'],
   },
-  Redis: {
+  PostgreSQL: {
     skip: skipWithoutRedis,
-    stateFactory: async () => redisStateFactory(await redis()),
+    state: async () => ({
+      postgres: await newMigratedPostgres(),
+      redis: await redis(),
+      prefix: `test-${randomUUID()}:`,
+    }),
     repeatTo: ['same', 'other'],
   },
 } as const;
@@ -155,11 +159,10 @@ async function startSetup(t: TestContext, kind: keyof typeof stateKinds, { title
   const bank = await startBank(t);
   const proxy = await startTlsBankProxy(t, bank);
   const sandbox = title.startsWith('handshake') ? proxy.environment : { baseUrl: bank.baseUrl };
-  const { stateFactory, repeatTo } = stateKinds[kind];
-  const newState = await stateFactory(t);
-  const all = { environments: { sandbox }, ...withUpdates, ...sections };
-  const first = await startGateway(t, all, newState());
-  const other = repeatTo.length > 1 ? await startGateway(t, all, newState()) : first;
+  const { state, repeatTo } = stateKinds[kind];
+  const all = { environments: { sandbox }, ...withUpdates, ...sections, state: await state(t) };
+  const first = await startGateway(t, all);
+  const other = repeatTo.length > 1 ? await startGateway(t, all) : first;
   return { bank, proxy, first, instances: { same: first, other } };
 }
 
@@ -186,7 +189,7 @@ const isListed = ({ first, fate }: FaultCase) =>
 describe('a repeated write after a fault of the bank', { concurrency: 6 }, () => {
   for (const faultCase of faultCases) {
     const singleInstance = isFirstOfItsClass(faultCase) ? (['memory', 'file'] as const) : [];
-    for (const kind of [...singleInstance, 'Redis'] as const) {
+    for (const kind of [...singleInstance, 'PostgreSQL'] as const) {
       const { skip, repeatTo } = stateKinds[kind];
       const { title, fate } = faultCase;
       test(`is ${fate}, with the state in ${kind}: ${title}`, { skip }, async (t) => {

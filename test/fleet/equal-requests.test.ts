@@ -1,8 +1,9 @@
-/** Equal requests, and equal ids of two tenants, reach several instances at once. */
+/** Equal requests, and equal ids of two tenants, reach several instances on one PostgreSQL at once; a switch during payments. */
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
+import { switchEnvironment } from '../kit/admin-api.ts';
 import { call, jsonOf } from '../kit/call.ts';
 import { lazy } from '../kit/fleet-redis.ts';
 import { type GatewayUnderTest, startBank, startGateway } from '../kit/gateway.ts';
@@ -11,6 +12,7 @@ import { sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
 import { initiation } from '../kit/request.ts';
 import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { apiKeyOf, type ClientName, clientSettings } from '../kit/two-environments.ts';
+import { until } from '../kit/within.ts';
 import { outcomeOf } from '../kit/writes.ts';
 
 const life = scopeOfAllTests();
@@ -42,13 +44,11 @@ async function start(t: TestContext, count: number) {
       requestId,
       headers: [...initiation.headers, ['X-API-Key', apiKeyOf(client)]],
     });
-  return { sandbox, pay };
+  return { sandbox, production, instances, pay };
 }
 
 for (const count of [2, 3])
-  describe(`${count} instances on one PostgreSQL and one Redis`, {
-    skip: skipWithoutPostgres || skipWithoutRedis,
-  }, () => {
+  describe(`${count} instances on one PostgreSQL`, { skip: skipWithoutPostgres || skipWithoutRedis }, () => {
     test('execute 100 equal requests once, and give all of them the same answer', async (t) => {
       const { sandbox, pay } = await start(t, count);
       const requestId = randomUUID();
@@ -88,5 +88,40 @@ for (const count of [2, 3])
         assert.notEqual(ids.shop[0], ids.rival[0]);
       }
       assert.equal(sandbox.payments.length, 2 * requestIds.length);
+    });
+
+    test('keep each of 200 payments in one environment while it is switched, and follow within seconds', async (t) => {
+      const { sandbox, production, instances, pay } = await start(t, count);
+      const requestIds = Array.from({ length: 200 }, () => randomUUID());
+      const replies = requestIds.map(async (requestId, number) => {
+        await until(
+          20_000,
+          'it is its turn',
+          () => sandbox.payments.length + production.payments.length >= number - 20,
+        );
+        return pay(number, 'shop', requestId);
+      });
+      await until(20_000, 'some are paid', () => sandbox.payments.length > 50);
+      await switchEnvironment(instances[0] ?? assert.fail(), 'production');
+      const first = await Promise.all(replies);
+      assert.deepEqual(new Set(first.map(outcomeOf)), new Set(['201']));
+      const environments = first.map((reply) => reply.header('Penstock-Environment'));
+      const repeated = await Promise.all(
+        requestIds.map((requestId, number) => pay(number + 1, 'shop', requestId)),
+      );
+      assert.deepEqual(new Set(repeated.map(outcomeOf)), new Set(['201 replayed']));
+      assert.deepEqual(
+        repeated.map((reply) => reply.header('Penstock-Environment')),
+        environments,
+      );
+      assert.deepEqual(
+        [sandbox.payments.length, production.payments.length],
+        ['sandbox', 'production'].map((name) => environments.filter((one) => one === name).length),
+      );
+      for (const [number] of instances.entries())
+        await until(10_000, 'the instance has followed', async () => {
+          const reply = await pay(number, 'shop', randomUUID());
+          return reply.header('Penstock-Environment') === 'production';
+        });
     });
   });

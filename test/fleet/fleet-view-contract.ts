@@ -15,6 +15,7 @@ import {
 } from '../kit/fleet-view.ts';
 import { type Sections, startBank } from '../kit/gateway.ts';
 import { type GatewayProcess, startGatewayProcess } from '../kit/gateway-process.ts';
+import { newPostgresDatabase } from '../kit/postgres.ts';
 import { initiation } from '../kit/request.ts';
 import type { TestScope } from '../kit/test-scope.ts';
 import { until } from '../kit/within.ts';
@@ -30,7 +31,10 @@ export async function startInstances(life: TestScope, redis: FleetRedis, count: 
     },
     circuit: { minimumCalls: 3, openFor: '1min' },
     shaping: { expectedInstances: count },
-    state: { redis: redis.settings, prefix: `fleet-${randomUUID()}:` },
+    state: {
+      ...{ postgres: await newPostgresDatabase(), redis: redis.settings },
+      prefix: `fleet-${randomUUID()}:`,
+    },
   };
   const start = () => startGatewayProcess(life, sections);
   const instances = await Promise.all(Array.from({ length: count }, start));

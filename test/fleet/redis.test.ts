@@ -1,4 +1,4 @@
-/** Two instances on one Redis keep every payment in the environment that created it, also while Redis is killed or frozen. */
+/** Two instances on one Redis keep every payment in the environment that created it, and go on while Redis is killed or frozen. */
 
 import { describe, test } from 'node:test';
 import { lazy, startSingleRedis } from '../kit/fleet-redis.ts';
@@ -18,12 +18,12 @@ describe('two instances on one Redis', { skip: skipWithoutRedisServer }, () => {
   testRefusedSwitches(redis);
   testRestarts(redis);
 
-  test('serve known statuses and refuse new payments while Redis is dead, and lose nothing when it is restarted', async (t) => {
-    const durable = await startSingleRedis(t, ['--appendonly', 'yes', '--appendfsync', 'always']);
-    await testOutage(t, durable, { begin: durable.kill, end: durable.restart });
+  test('serve reads and payments while Redis is dead, and after it is restarted', async (t) => {
+    const dead = await startSingleRedis(t); // it comes back empty
+    await testOutage(t, dead, { begin: dead.kill, end: dead.restart });
   });
 
-  test('serve known statuses and refuse new payments while Redis is frozen, and lose nothing when it continues', async (t) => {
+  test('serve reads and payments while Redis is frozen, and after it continues', async (t) => {
     const frozen = await startSingleRedis(t);
     await testOutage(t, frozen, { begin: frozen.freeze, end: frozen.thaw });
   });

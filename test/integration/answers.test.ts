@@ -6,6 +6,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { callAdminApi } from '../kit/admin-api.ts';
 import { type Call, call } from '../kit/call.ts';
+import { newMigratedPostgres } from '../kit/database.ts';
 import type { Field } from '../kit/fields.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { type GatewayUnderTest, type Sections, startGateway } from '../kit/gateway.ts';
@@ -420,10 +421,14 @@ const kinds: readonly {
   { name: 'in memory', instances: 1, state: () => ({}) },
   { name: 'in SQLite', instances: 1, state: (t) => ({ file: `${temporaryFolder(t)}/state` }) },
   {
-    name: 'in Redis, with two instances',
+    name: 'in PostgreSQL, with two instances and Redis',
     skip: skipWithoutRedis,
     instances: 2,
-    state: async (t) => ({ redis: await sharedRedisUrl(t), prefix: `test-${randomUUID()}:` }),
+    state: async (t) => ({
+      postgres: await newMigratedPostgres(),
+      redis: await sharedRedisUrl(t),
+      prefix: `test-${randomUUID()}:`,
+    }),
   },
 ];
 

@@ -1,12 +1,14 @@
-/** Repeats to two instances that share a Redis: one effect at the bank, and the same response for all. */
+/** Repeats to two instances that share a PostgreSQL database and a Redis: one effect at the bank, and the same response for all. */
 
 import assert from 'node:assert/strict';
 import { Agent } from 'node:http';
 import { describe, type TestContext, test } from 'node:test';
-import type { State } from '../../src/state/ports.ts';
-import { createBreakpointState } from '../kit/breakpoint-state.ts';
+import type { Database } from '../../src/store/database.ts';
+import { openGatewayDatabase } from '../../src/store/gateway-database.ts';
+import { createBreakpointDatabase } from '../kit/breakpoint-database.ts';
 import { call } from '../kit/call.ts';
 import { sendConcurrently } from '../kit/concurrent-requests.ts';
+import { newMigratedPostgres } from '../kit/database.ts';
 import { lazy } from '../kit/fleet-redis.ts';
 import { startBank, startGateway } from '../kit/gateway.ts';
 import { redisStateFactory, sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
@@ -17,20 +19,28 @@ import { newWrite, outcomeOf, type Write, withUpdates, writeNames } from '../kit
 const life = scopeOfAllTests();
 const redis = lazy(() => sharedRedisUrl(life));
 
-/** @param firstConnection wraps the state of the first instance */
-async function startPair(t: TestContext, sections: object = {}, firstConnection = (state: State) => state) {
+/** @param firstConnection wraps the database of the first instance */
+async function startPair(
+  t: TestContext,
+  sections: object = {},
+  firstConnection = (database: Database) => database,
+) {
   const bank = await startBank(t);
-  const all = { environments: { sandbox: { baseUrl: bank.baseUrl } }, ...withUpdates, ...sections };
+  const state = { postgres: await newMigratedPostgres(), redis: await redis() };
+  const all = { environments: { sandbox: { baseUrl: bank.baseUrl } }, ...withUpdates, ...sections, state };
   const newState = redisStateFactory(await redis());
-  const one = await startGateway(t, all, firstConnection(newState()));
+  const { database, heartbeatDatabase } = openGatewayDatabase({ ...state, file: null });
+  t.after(() => database.close());
+  const stores = { database: firstConnection(database), heartbeatDatabase, state: newState() };
+  const one = await startGateway(t, all, stores);
   return { bank, one, other: await startGateway(t, all, newState()) };
 }
 
 /** Blocks the first instance right after its claim. */
 function blockAtClaim() {
   const [reached, resumed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const connection = (state: State) =>
-    createBreakpointState(state, async (_requestId, step) => {
+  const connection = (database: Database) =>
+    createBreakpointDatabase(database, async (_requestId, step) => {
       if (step !== 'claimed') return;
       reached.resolve();
       await resumed.promise;

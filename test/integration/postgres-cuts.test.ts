@@ -24,7 +24,7 @@ const answer: LedgerAnswer = {
 const newWrite = (): SentWrite => ({
   ...{ tenant: 'shop', operation: 'initiatePayment', payment: '', requestId: randomUUID() },
   ...{ attempt: randomUUID(), instance: 'one', path: '/', environment: 'sandbox' },
-  ...{ fingerprintKey: undefined, fingerprintRequest: 'r', fingerprintContent: 'c' },
+  ...{ fingerprintKey: undefined, fingerprintRequest: 'r', fingerprintContent: 'c', isFirstFactor: false },
 });
 
 const again = (one: SentWrite): SentWrite => ({ ...one, attempt: randomUUID() });

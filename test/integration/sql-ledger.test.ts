@@ -26,6 +26,7 @@ const newClaim = (more: Partial<NewClaim> = {}): NewClaim => ({
   fingerprintKey: undefined,
   fingerprintRequest: 'request',
   fingerprintContent: 'content',
+  isFirstFactor: false,
   ...more,
 });
 

@@ -25,7 +25,12 @@ async function initiate(
   const sent = {
     ...{ tenant, environment, operation: 'initiatePayment', payment: '', requestId: randomUUID() },
     ...{ attempt: randomUUID(), instance: 'one', path: `/berlingroup/v1/${sepa}` },
-    ...{ fingerprintKey: undefined, fingerprintRequest: 'request', fingerprintContent: 'content' },
+    ...{
+      fingerprintKey: undefined,
+      fingerprintRequest: 'request',
+      fingerprintContent: 'content',
+      isFirstFactor: false,
+    },
   };
   await ledger.claim(sent);
   await ledger.mark({ ...sent, listenMs: 60_000 });

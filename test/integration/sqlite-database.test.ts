@@ -153,7 +153,12 @@ async function createFile(file: string): Promise<void> {
       ledger.claim({
         ...{ tenant: 'shop', operation: 'initiatePayment', payment: '', requestId: `${number}` },
         ...{ attempt: `${number}`, instance: 'one', path: 'x'.repeat(1_000) },
-        ...{ fingerprintKey: undefined, fingerprintRequest: 'r', fingerprintContent: 'c' },
+        ...{
+          fingerprintKey: undefined,
+          fingerprintRequest: 'r',
+          fingerprintContent: 'c',
+          isFirstFactor: false,
+        },
       }),
     ),
   );

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { TestContext } from 'node:test';
 import { describe, test } from 'node:test';
 import { call, callOnce, jsonOf } from '../kit/call.ts';
+import { newMigratedPostgres } from '../kit/database.ts';
 import { startGateway } from '../kit/gateway.ts';
 import { parsePrometheus } from '../kit/prometheus.ts';
 import { type RedisServer, skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
@@ -22,7 +23,7 @@ function answer(request: StubRequest) {
   return { status: Number(status), headers: [['Content-Type', 'application/json']] as const, body };
 }
 
-/** Two instances on one Redis, with two tenants. */
+/** Two instances on one database and one Redis, with two tenants. */
 async function startTenants(t: TestContext) {
   const redis = await startRedis(t);
   const bank = await startStubBank(t, answer);
@@ -30,7 +31,7 @@ async function startTenants(t: TestContext) {
     environments: { active: 'sandbox', sandbox: { baseUrl: bank.baseUrl } },
     clients: clientSettings(),
     idempotency: { maxStoredPerTenant: '1MiB' },
-    state: { redis: redis.url },
+    state: { postgres: await newMigratedPostgres(), redis: redis.url },
   };
   const gateways = [await startGateway(t, sections), await startGateway(t, sections)] as const;
   const pay = (client: ClientName, wanted: string, requestId = randomUUID(), instance: 0 | 1 = 0) => {
@@ -90,7 +91,7 @@ describe('a tenant that stores as much as idempotency.maxStoredPerTenant allows'
     for (let count = 0; count < offered; count++) {
       const reply = await pay(
         'rival',
-        `403 ${60 * kibibyte}`,
+        `403 ${63.5 * kibibyte}`,
         count === 0 ? first : undefined,
         count % 2 ? 1 : 0,
       );

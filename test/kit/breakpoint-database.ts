@@ -19,7 +19,8 @@ export function createBreakpointDatabase(
 ): Database {
   return {
     ...database,
-    /** One by one: a paused write does not stop the others of its batch. */
+    // Each write alone: a paused one does not stop the others.
+    batches: { maxRunning: Number.POSITIVE_INFINITY, maxBatch: 1 },
     async batch(statement, rows) {
       const [before, after] = breakpointsAround[nameOfStatement(statement)] ?? [];
       if (!before && !after) return database.batch(statement, rows);

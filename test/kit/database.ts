@@ -4,9 +4,30 @@ import type { Config } from '../../src/config/schema.ts';
 import type { Stores } from '../../src/services.ts';
 import type { State } from '../../src/state/ports.ts';
 import type { Database } from '../../src/store/database.ts';
-import { migrateDatabase } from '../../src/store/gateway-database.ts';
+import { migrateDatabase, openGatewayDatabase } from '../../src/store/gateway-database.ts';
+import { migrate } from '../../src/store/migrations.ts';
+import { connectPostgres } from '../../src/store/postgres.ts';
 import { inMemory, openSqlite } from '../../src/store/sqlite.ts';
-import { newPostgresDatabase } from './postgres.ts';
+import { newPostgresDatabase, skipWithoutPostgres } from './postgres.ts';
+import { databaseOfState } from './redis.ts';
+import type { TestScope } from './test-scope.ts';
+
+/** A migrated database, in memory or in PostgreSQL; closed when the test ends. */
+export async function newGatewayDatabase(
+  t: TestScope,
+  dialect: Database['dialect'] = 'sqlite',
+): Promise<Database> {
+  if (dialect === 'postgres') {
+    const postgres = await newMigratedPostgres();
+    const connected = connectPostgres(postgres);
+    t.after(() => connected.close());
+    return connected;
+  }
+  const database = openSqlite(inMemory);
+  t.after(() => database.close());
+  await migrate(database);
+  return database;
+}
 
 /** @returns the address of a migrated PostgreSQL database */
 export async function newMigratedPostgres(): Promise<string> {
@@ -18,11 +39,23 @@ export async function newMigratedPostgres(): Promise<string> {
 /** The databases in memory of gateways that have got the same state: one after the other, as after a restart. */
 const databasesOfStates = new WeakMap<State, Database>();
 
-/** What a gateway under test gets: the former state alone stands for a database of its own, too. */
-export function storesOf(given: Partial<Stores> | State | undefined, { state }: Config): Partial<Stores> {
+/** The addresses of the databases of gateways that run at the same time, with states of one factory. */
+const sharedDatabases = new Map<unknown, Promise<string>>();
+
+/** What a gateway under test gets: the former state alone stands for a database, too. */
+export async function storesOf(
+  given: Partial<Stores> | State | undefined,
+  { state }: Config,
+): Promise<Partial<Stores>> {
   if (given === undefined) return {};
   if (!('keyValues' in given)) return given.database ? { ...given, ...keptOpen(given.database) } : given;
   if (state.postgres !== null || state.file !== null) return { state: given };
+  if (databaseOfState in given && !skipWithoutPostgres) {
+    const key = given[databaseOfState];
+    const shared = sharedDatabases.get(key) ?? newMigratedPostgres();
+    sharedDatabases.set(key, shared);
+    return { state: given, ...openGatewayDatabase({ postgres: await shared, file: null }) };
+  }
   const database = databasesOfStates.get(given) ?? openSqlite(inMemory);
   databasesOfStates.set(given, database);
   return { state: given, ...keptOpen(database) };

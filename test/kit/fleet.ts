@@ -28,6 +28,8 @@ export interface Fleet {
   readonly production: SimulatedBank;
   readonly one: Instance;
   readonly other: Instance;
+  /** The address of their database. */
+  readonly postgres: string;
 }
 
 interface FleetOptions {
@@ -47,12 +49,11 @@ export async function startFleet(
   { production, state = {}, variables = {}, port }: FleetOptions = {},
 ): Promise<Fleet> {
   const banks = await startBanks(life, production);
+  const postgres = await newPostgresDatabase();
   const sections = {
     ...sectionsFor(banks),
     state: {
-      ...{ redis: redis.settings, prefix: `fleet-${randomUUID()}:` },
-      // A shared port is tested in a network namespace of its own, which the PostgreSQL of the suite is not in.
-      ...(port !== 'shared' && { postgres: await newPostgresDatabase() }),
+      ...{ postgres, redis: redis.settings, prefix: `fleet-${randomUUID()}:` },
       ...state,
     },
     ...(port === 'shared' && { listen: { port: await freePort(), reusePort: true } }),
@@ -61,7 +62,7 @@ export async function startFleet(
     startInstance(life, sections, variables),
     startInstance(life, sections, variables),
   ]);
-  return { ...banks, one, other };
+  return { ...banks, one, other, postgres };
 }
 
 /** One instance alone that serves, the sandbox active; ended with the test. @param state of the configuration */

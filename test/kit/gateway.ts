@@ -95,7 +95,7 @@ export async function startGateway(
   const config = configOf(onFreePorts(sections));
   const log = createLog({ level: 'debug', format: 'json' }, { write: (line) => void logLines.push(line) });
   await migrateFor(config);
-  const gateway = assembleGateway(config, log, readTestCredentials, storesOf(given, config));
+  const gateway = assembleGateway(config, log, readTestCredentials, await storesOf(given, config));
   const { tppPort, adminPort, notificationPort } = await gateway.start();
   endWith(scope, () => gateway.stop());
   return {

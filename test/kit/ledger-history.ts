@@ -113,6 +113,7 @@ export async function runLedgerHistory(database: Database, random: () => number)
       fingerprintKey: undefined,
       fingerprintRequest: 'request',
       fingerprintContent: 'content',
+      isFirstFactor: false,
     };
     instance.running.add(claim.attempt);
     try {

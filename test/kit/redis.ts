@@ -37,8 +37,11 @@ export async function startRedis(life: TestScope, args: readonly string[] = []):
   return { ...server, url, command, flush: async () => void (await command('FLUSHALL')) };
 }
 
+/** Which database the gateways with these states share: it is kept when a test wraps a state. */
+export const databaseOfState = Symbol('the database of a state');
+
 /**
- * Creates states with a common prefix, one for each instance. They have the longest possible timeout, so that only the test
+ * Creates states with a common prefix, one for each instance. Gateways with them share a database, too (database.ts). They have the longest possible timeout, so that only the test
  * itself makes the state unavailable, not a busy machine.
  */
 export function redisStateFactory(
@@ -46,7 +49,10 @@ export function redisStateFactory(
   prefix = `test-${randomUUID()}:`,
   timeoutMs = 2_000,
 ): () => State {
-  return () => createRedisState({ kind: 'single', url }, prefix, () => {}, timeoutMs);
+  return () => ({
+    ...createRedisState({ kind: 'single', url }, prefix, () => {}, timeoutMs),
+    [databaseOfState]: prefix,
+  });
 }
 
 /** Sends one command on a new connection. */

@@ -30,6 +30,7 @@ async function writeAll(): Promise<void> {
         fingerprintKey: undefined,
         fingerprintRequest: 'r',
         fingerprintContent: 'c',
+        isFirstFactor: false,
       },
     };
     const outcome = await ledger.claim(claim);

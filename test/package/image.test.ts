@@ -7,6 +7,7 @@ import { before, describe, type TestContext, test } from 'node:test';
 import { textOf } from '../deploy/files.ts';
 import { call } from '../kit/call.ts';
 import { type RunningCommand, startCommand, writeConfigFile } from '../kit/command.ts';
+import { temporaryFolder } from '../kit/folder.ts';
 import { startBank } from '../kit/gateway.ts';
 import { freePort } from '../kit/ports.ts';
 import { initiation } from '../kit/request.ts';
@@ -127,6 +128,21 @@ describe('the container image', () => {
     const refused = check('environments: { sandbox: { baseUrl: "nowhere" } }');
     assert.equal(await refused.exitCode(), 78);
     assert.match(refused.stderr(), /environments\.sandbox\.baseUrl/);
+  });
+
+  test('creates the tables of a database, without which it does not serve: docker run IMAGE migrate', async (t) => {
+    const folder = temporaryFolder(t);
+    const text = 'environments: { sandbox: { baseUrl: "https://bank.example" } }\nadmin: { port: 0 }\n';
+    const settings = {
+      PENSTOCK_CONFIG: writeConfigFile(t, text),
+      PENSTOCK_LISTEN_PORT: '0',
+      PENSTOCK_STATE_FILE: join(folder, 'state.db'),
+    };
+    const refused = runImage(t, undefined, settings);
+    assert.equal(await refused.exitCode(), 78);
+    assert.match(`${refused.stdout()}${refused.stderr()}`, /penstock migrate/);
+    assert.equal(await runImage(t, ['migrate'], settings).exitCode(), 0);
+    await runImage(t, undefined, settings).waitForOutput('"serving"');
   });
 
   test('contains the simulated bank: docker run IMAGE bank', async (t) => {

@@ -15,7 +15,6 @@ import { createNotifications } from './notifications.js';
 import { showActiveEnvironment, showConnection, showOperator } from './page-header.js';
 import { createSearch } from './search.js';
 import { createSettings } from './settings.js';
-import { createSharedState } from './shared-state.js';
 import { createSignIn } from './sign-in.js';
 import { openSwitch } from './switch-dialog.js';
 import { createTimeline } from './timeline.js';
@@ -33,7 +32,6 @@ let stopEvents = () => {};
 
 const renderAlerts = createAlerts();
 const renderFleet = createFleet();
-const renderSharedState = createSharedState();
 const traffic = createTraffic();
 const settings = createSettings();
 const search = createSearch(() => state?.links);
@@ -119,7 +117,7 @@ function mergeSeconds(known, received) {
 }
 
 /** Changes of these are recorded in the audit log or in the timeline. */
-const recordedFields = ['inDoubt', 'version', 'circuits', 'sharedState'];
+const recordedFields = ['inDoubt', 'version', 'circuits'];
 
 function refreshRecords() {
   audit.refresh();
@@ -128,7 +126,6 @@ function refreshRecords() {
 
 function render() {
   showActiveEnvironment(state);
-  renderSharedState(state);
   renderEnvironments(state);
   renderFleet(state);
   notifications.renderFigures(state);

@@ -12,7 +12,6 @@ export const guides = {
   inDoubt: `${handbook}/in-doubt.md`,
   instances: `${handbook}/fleet.md`,
   readiness: `${handbook}/degradation.md`,
-  sharedState: `${handbook}/state.md#what-is-lost-when-redis-loses-writes`,
   shaping: `${handbook}/shaping.md`,
   deadLetters: `${handbook}/webhooks.md#see-and-resend`,
   webhooks: `${handbook}/webhooks.md#allow-a-client`,

@@ -50,17 +50,14 @@ function panelAlerts({ name, section, error, isSerious, readAtMs }) {
   return [{ level, key: `panel ${section}`, text, href: `#${section}`, guide: guides.console }];
 }
 
-function instanceAlerts({ readiness: { ready, reasons }, sharedState, active }) {
-  const alerts = reasons.map((reason) => {
-    const isLoss = reason === sharedState.cause;
-    return {
-      level: ready ? 'note' : 'bad',
-      key: `instance ${reason}`,
-      text: `${reason[0].toUpperCase()}${reason.slice(1)}${reason.endsWith('.') ? '' : '.'}`,
-      href: isLoss ? '#shared-state' : '#more',
-      guide: isLoss ? guides.sharedState : guides.readiness,
-    };
-  });
+function instanceAlerts({ readiness: { ready, reasons }, active }) {
+  const alerts = reasons.map((reason) => ({
+    level: ready ? 'note' : 'bad',
+    key: `instance ${reason}`,
+    text: `${reason[0].toUpperCase()}${reason.slice(1)}${reason.endsWith('.') ? '' : '.'}`,
+    href: '#more',
+    guide: guides.readiness,
+  }));
   if (active !== null) return alerts;
   const text = 'The active environment is unknown: new payments are refused.';
   const unknown = { level: 'bad', key: 'active', text, href: '#environments', guide: guides.readiness };

@@ -21,15 +21,6 @@ export const idempotency = z
     maxStoredPerTenant: size('1GiB', { min: '1MiB' }).describe(
       'The maximum amount of data stored for the repeats of one tenant: half of it at once, the other half over one window. Above it, new writes of the tenant are refused with QUOTA_EXCEEDED.',
     ),
-    memory: size('64MiB', { min: '1MiB' }).describe(
-      'The maximum memory that an instance uses to keep its own writes of the window. It stores them again if the state loses data.',
-    ),
-    ifStateFails: z
-      .enum(['refuse', 'allow'])
-      .default('refuse')
-      .describe(
-        'While the state is unavailable: `refuse` refuses payments, `allow` sends them without duplicate protection.',
-      ),
   })
   .prefault({})
   .describe('Duplicate protection: one X-Request-ID leads to at most one payment.');

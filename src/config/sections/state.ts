@@ -118,13 +118,6 @@ export const state = z
         'A Redis that may lose data (no append-only file, no replica, too old): `report` reports it; `required` refuses to ' +
           'start with it, and refuses new payments if that occurs later.',
       ),
-    afterLoss: z
-      .enum(['refuse', 'resume'])
-      .default('refuse')
-      .describe(
-        'After the state has lost data that no running instance has kept: `refuse` refuses new payments until an operator ' +
-          'accepts the loss, `resume` accepts new payments after 6 s. In both cases, repeats of the lost payments are then paid again.',
-      ),
     encryptionKeyFile: file()
       .nullable()
       .default(null)

@@ -53,7 +53,6 @@ const sources: DashboardSources = {
   ],
   inDoubt: () => undefined,
   readiness: () => ({ ready: true, reasons: [] }),
-  sharedState: () => ({ status: 'ok', missing: [], isUncovered: false }),
   listenerCertificate: () => null,
   links: () => ({ grafana: null, traces: null }),
   recentSeconds: () => [second(1), second(2)],

@@ -19,10 +19,9 @@ const notable: Deviation = { ...harmful, level: 'notable', rule: 'unknown', effe
 const claim: WriteAheadMark = {
   followsReleasedAttempt: false,
   lateAnswerMs: 0,
-  markSending: () => 0,
+  markSending: async () => ({ untilMs: 0, untilWallMs: 0 }),
   onDeadline() {},
-  mayBelongToOther: () => false,
-  recordWithOwner() {},
+  namePayment() {},
 };
 
 interface Setup {
@@ -69,11 +68,6 @@ describe('an enforced contract', () => {
 
   test('never sends a request that cannot be checked in time', async () => {
     assert.equal((await run({ deviations: undefined })).code, 'OVERLOADED');
-  });
-
-  test('answers STATE_UNAVAILABLE to a write without a claim, which the bank may have seen before', async () => {
-    const unclaimed = await run({ deviations: [harmful], request: initiation() });
-    assert.equal(unclaimed.code, 'STATE_UNAVAILABLE');
   });
 
   test('queues the request for the contracts of other environments', async () => {

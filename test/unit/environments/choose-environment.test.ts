@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { AffinityRetention, PaymentAffinity } from '../../../src/environments/affinity-record.ts';
 import { chooseEnvironment, prefetchWithClaim } from '../../../src/environments/choose-environment.ts';
 import { GatewayError } from '../../../src/request/errors.ts';
-import type { PisRequest, RoutedRequest } from '../../../src/request/messages.ts';
+import type { NamedPayment, PisRequest, RoutedRequest } from '../../../src/request/messages.ts';
 import { captureLog } from '../../kit/log-capture.ts';
 import { deadlines, dependenciesFor, withRecordedAffinities, withUnreachableState } from './dependencies.ts';
 import {
@@ -377,29 +377,8 @@ describe('the stage chooseEnvironment while the state is unavailable', () => {
     }
   });
 
-  test('uses the last known environment if ifStateFails is allow, and logs a warning', async () => {
-    const { log, lines } = captureLog();
-    const allowing = { ...dependencies, ifStateFails: 'allow', log } as const;
-    assert.equal(await sentTo(allowing, initiation()), 'production');
-    assert.equal(await sentTo(allowing, initiation({ named: 'sandbox' })), 'sandbox');
-    assert.equal(await sentTo(allowing, statusRead()), 'production');
-    assert.equal(await sentTo(allowing, cancellation({ named: 'sandbox' })), 'sandbox');
-    const warnings = lines.filter(({ message }) => message.includes('idempotency.ifStateFails: allow'));
-    assert.deepEqual(
-      warnings.map(({ level, fields }) => [level, fields.why]),
-      Array.from({ length: 4 }, () => ['warn', 'The shared state is unavailable.']),
-    );
-  });
-
-  test('refuses to change a payment without a requested environment, even if ifStateFails is allow', async () => {
-    assert.equal(
-      await refusalOf({ ...dependencies, ifStateFails: 'allow' }, cancellation()),
-      'ENVIRONMENT_MISMATCH',
-    );
-  });
-
-  test('refuses new payments if the active environment is unknown, even if ifStateFails is allow', async () => {
-    const never = withUnreachableState(dependenciesFor({ active: undefined, ifStateFails: 'allow' }));
+  test('refuses new payments if the active environment is unknown', async () => {
+    const never = withUnreachableState(dependenciesFor({ active: undefined }));
     assert.equal(await refusalOf(never, initiation()), 'STATE_UNAVAILABLE');
   });
 
@@ -425,7 +404,15 @@ describe('the affinity that chooseEnvironment records', () => {
       (id, affinity, retention) => void recorded.push({ id, affinity, retention }),
     );
     const response = bankResponse('production', body, status);
-    assert.equal(await chooseEnvironment(dependencies)(request, async () => response), response);
+    const writeAheadMark = {
+      markSending: async () => ({ untilMs: 0, untilWallMs: 0 }),
+      onDeadline() {},
+      lateAnswerMs: 0,
+      followsReleasedAttempt: false,
+      namePayment: ({ onOwn }: NamedPayment) => void onOwn?.(),
+    };
+    const marked = { ...request, writeAheadMark };
+    assert.equal(await chooseEnvironment(dependencies)(marked, async () => response), response);
     return { recorded, lines };
   }
 
@@ -453,57 +440,5 @@ describe('the affinity that chooseEnvironment records', () => {
     for (const request of [statusRead(), authorisation(), cancellation()]) {
       assert.deepEqual((await recordedFrom(request, { paymentId: 'p-1' })).recorded, []);
     }
-  });
-
-  for (const [what, isForeign, owner] of [
-    ['the payment may belong to another tenant with the same X-Request-ID', async () => true, true],
-    ['the other tenant cannot be asked', () => Promise.reject(new Error('no state')), true],
-    ['the payment belongs to another tenant', async () => false, false],
-  ] as const)
-    test(`is absent, and the response is withheld, if ${what}`, async () => {
-      const withheld: string[] = [];
-      const { log, lines } = captureLog();
-      const dependencies = dependenciesFor({ log });
-      const stage = chooseEnvironment({
-        ...dependencies,
-        affinity: { ...dependencies.affinity, recordEnvironment: async () => owner },
-        countWithheld: (environment) => withheld.push(environment),
-      });
-      const writeAheadMark = {
-        markSending: async () => 0,
-        onDeadline() {},
-        lateAnswerMs: 0,
-        followsReleasedAttempt: false,
-        recordWithOwner() {},
-        mayBelongToOther: isForeign,
-      };
-      const respond = async () => bankResponse('sandbox', { paymentId: 'p-1' });
-      const error = await errorOf(() => stage({ ...initiation(), writeAheadMark }, respond));
-      assert.equal(error.code, 'OUTCOME_UNKNOWN');
-      assert.doesNotMatch(error.message, /tenant|p-1/);
-      assert.deepEqual(withheld, ['sandbox']);
-      assert.deepEqual(
-        lines.map(({ level }) => level),
-        ['error'],
-      );
-    });
-
-  test('is recorded before the TPP gets the response, because its next request may follow at once', async () => {
-    const recording = Promise.withResolvers<boolean>();
-    const dependencies = dependenciesFor();
-    let isAnswered = false;
-    const stage = chooseEnvironment({
-      ...dependencies,
-      affinity: { ...dependencies.affinity, recordEnvironment: () => recording.promise },
-    });
-    const response = stage(initiation(), async () => bankResponse('sandbox', { paymentId: 'p-1' })).then(
-      () => {
-        isAnswered = true;
-      },
-    );
-    await setImmediate();
-    assert.equal(isAnswered, false);
-    recording.resolve(true);
-    await response;
   });
 });

@@ -14,7 +14,6 @@ interface Options {
   /** `undefined` if the active environment is unknown. */
   readonly active?: string | undefined;
   readonly affinities?: readonly PaymentAffinity[];
-  readonly ifStateFails?: 'refuse' | 'allow';
   readonly log?: Dependencies['log'];
 }
 
@@ -24,14 +23,12 @@ export function dependenciesFor(options: Options = {}): Dependencies {
     environments = ['sandbox', 'production'],
     tenants = 1,
     affinities = [],
-    ifStateFails = 'refuse',
   } = options;
   const { active = undefined } = 'active' in options ? options : { active: 'sandbox' };
   const record = active === undefined ? undefined : { environment: active, version: 1, epoch: 'first' };
   return {
     environments: new Map(environments.map((name) => [name, environmentNamed(name)])),
     tenants,
-    ifStateFails,
     countWithheld: () => {},
     log: options.log ?? captureLog().log,
     active: {

@@ -232,7 +232,6 @@ describe('the choice of an environment, for random affinities, headers and clien
                   tenants: 2,
                   active,
                   affinities: known,
-                  ifStateFails,
                 }),
               );
               return errorOf(() => stage(request(options), async () => bankResponse('unused')));

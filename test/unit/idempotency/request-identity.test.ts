@@ -14,14 +14,14 @@ import {
   requestId,
 } from './requests.ts';
 
-const idOf = (options: RequestOptions) => identityOf(initiation(options)).id;
+const idOf = (options: RequestOptions) => JSON.stringify(identityOf(initiation(options)).key);
 const fingerprintOf = (options: RequestOptions) => identityOf(initiation(options)).fingerprints.request;
 const typed = (type: string) => [['Content-Type', type]] as const;
 const withHeader = (name: string, value: string) => ({
   headers: [...typed('application/json'), [name, value] as const],
 });
 
-describe('the ledger id of a request', () => {
+describe('the key of a request in the ledger', () => {
   test('does not depend on the letter case of the X-Request-ID', () => {
     assert.equal(idOf({ requestId: requestId.toUpperCase() }), idOf({}));
   });
@@ -32,15 +32,11 @@ describe('the ledger id of a request', () => {
 
   test('depends on the operation and the payment, so that a TPP can use one X-Request-ID for each of them', () => {
     const same = [initiation(), cancellation(), authorisation(), cancellation({ payment: 'another' })];
-    assert.equal(new Set(same.map((request) => identityOf(request).id)).size, same.length);
+    assert.equal(new Set(same.map((request) => JSON.stringify(identityOf(request).key))).size, same.length);
   });
 
   test('does not depend on the payment service, so that a TPP cannot initiate two payments with one X-Request-ID', () => {
     assert.equal(idOf({ service: 'bulk-payments' }), idOf({}));
-  });
-
-  test('is a hash of 43 characters', () => {
-    assert.match(idOf({}), /^[\w-]{43}$/);
   });
 
   test('differs for different pairs of tenant and X-Request-ID, whatever characters they contain', () => {
@@ -177,9 +173,5 @@ describe('a fingerprint with an encryption key', () => {
     const { fingerprints } = withOne(initiation());
     for (const later of [createIdentifyRequest([two]), identityOf])
       assert.equal(later(initiation()).differenceFrom(fingerprints), 'unknown');
-  });
-
-  test('has the same ledger id as without a key', () => {
-    assert.equal(withOne(initiation()).id, identityOf(initiation()).id);
   });
 });

@@ -1,12 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { serialized } from '../../../src/idempotency/ledger-entry.ts';
 import { shortenResponse } from '../../../src/idempotency/shorten-response.ts';
 import type { PisResponse } from '../../../src/request/messages.ts';
-import { bankResponse, createInstance, entryOf, startInstance } from './instance.ts';
-import { createNextStage } from './next-stage.ts';
-import { initiation } from './requests.ts';
+import { bankResponse } from './bank-response.ts';
 
 const mebibytes = (count: number) => 'x'.repeat(count * 1024 * 1024);
 const created = {
@@ -77,28 +74,5 @@ describe('of a response that is too long to be stored', () => {
     const tppMessages = Array.from({ length: 3_000 }, () => 'é');
     const response = await shortened(201, { ...members, tppMessages });
     assert.ok(response.body.length < 8_192, `${response.body.length} bytes`);
-  });
-});
-
-describe('the ledger', () => {
-  test('stores a response up to idempotency.maxStoredAnswer as it is, and a part of a longer one', async (t) => {
-    const { state } = startInstance(t);
-    const instance = createInstance(state, { idempotency: { maxStoredAnswer: '8KiB' } });
-    const bodyAtLimit = 8_192 - 'Content-Type: application/json'.length + 2;
-    for (const [requestId, bytes, isWhole] of [
-      ['53e6a6bf-3a54-4b2d-a6d2-31a3bfcaf1d1', bodyAtLimit, true],
-      ['53e6a6bf-3a54-4b2d-a6d2-31a3bfcaf1d2', bodyAtLimit + 1, false],
-    ] as const) {
-      const bank = createNextStage();
-      const response = bankResponse(400, 'x'.repeat(bytes));
-      bank.respond(response);
-      assert.deepEqual(await instance.send(initiation({ requestId }), bank.next), response);
-      const entry = await entryOf(state, initiation({ requestId }));
-      assert.equal(entry?.step, 'answered');
-      const repeat = await instance.send(initiation({ requestId }), bank.next);
-      assert.equal(repeat.body.equals(response.body), isWhole);
-      assert.equal(repeat.status, 400);
-      assert.equal(serialized(entry).raw.length > 8_192, isWhole);
-    }
   });
 });

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { createStorageBudget } from '../../../src/idempotency/storage-budget.ts';
 import { GatewayError, stateUnavailable } from '../../../src/request/errors.ts';
@@ -7,9 +6,6 @@ import { createMemoryTokenBuckets } from '../../../src/state/memory.ts';
 import type { TokenBuckets } from '../../../src/state/ports.ts';
 import type { BoundCounter } from '../../../src/telemetry/metrics.ts';
 import { settleTasks } from './fake-time.ts';
-import { bankResponse, createInstance, entryOf, errorCodeOf, startInstance } from './instance.ts';
-import { createNextStage } from './next-stage.ts';
-import { initiation } from './requests.ts';
 
 const mebibyte = 1024 * 1024;
 const windowMs = 86_400_000;
@@ -154,44 +150,5 @@ describe('the storage budget of a tenant', () => {
     await settleTasks();
     world.isFailing = false;
     assert.ok((await fill(budget, 'shop', 1_600)) < 0.1 * maxStored);
-  });
-});
-
-test('an initiation that the bank refused without processing it is counted, because its tenant stays recorded', async (t) => {
-  const { state } = startInstance(t);
-  const instance = createInstance(state, { idempotency: { maxStoredPerTenant: '1MiB' } });
-  const bank = createNextStage();
-  bank.respond(bankResponse(401));
-  const send = () => instance.send(initiation({ requestId: randomUUID() }), bank.next);
-  for (let sent = 0; sent < 1_152; sent++) assert.equal((await send()).status, 401);
-  assert.equal(await errorCodeOf(send()), 'QUOTA_EXCEEDED');
-});
-
-describe('a tenant whose storage budget is used up', () => {
-  test('gets no new write to the bank, not even one that waits to be sent, and still gets its replays', async (t) => {
-    const { state } = startInstance(t);
-    const instance = createInstance(state, { idempotency: { maxStoredPerTenant: '1MiB' } });
-    const waiting = createNextStage();
-    waiting.respond(bankResponse(201));
-    const canSend = Promise.withResolvers<void>();
-    const queued = instance.send(initiation({ requestId: randomUUID() }), async (request) => {
-      await canSend.promise;
-      return waiting.next(request);
-    });
-    const bank = createNextStage();
-    bank.respond(bankResponse(400, 'x'.repeat(60_000)));
-    const ids = Array.from({ length: 8 }, () => randomUUID());
-    for (const requestId of ids.slice(0, 7)) await instance.send(initiation({ requestId }), bank.next);
-
-    const refused = initiation({ requestId: ids[7] ?? '' });
-    assert.equal(await errorCodeOf(instance.send(refused, bank.next)), 'QUOTA_EXCEEDED');
-    assert.equal(await entryOf(state, refused), undefined);
-    canSend.resolve();
-    assert.equal(await errorCodeOf(queued), 'QUOTA_EXCEEDED');
-    assert.equal(waiting.sentCount(), 0);
-    assert.equal(bank.sentCount(), 7);
-    const repeat = await createInstance(state).send(initiation({ requestId: ids[0] ?? '' }), bank.next);
-    assert.deepEqual([repeat.status, repeat.servedFrom], [400, 'ledger']);
-    assert.equal((await instance.send(initiation({ tenant: 'rival' }), bank.next)).status, 400);
   });
 });

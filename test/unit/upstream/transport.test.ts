@@ -139,7 +139,7 @@ describe('transport', () => {
     });
     const markSending = async () => {
       order.push('marked');
-      return performance.now() + 2_000;
+      return windowOf(2_000);
     };
     const lateAnswerUntilMs = performance.now() + 2_000;
     await send(transport, {
@@ -158,7 +158,7 @@ describe('transport', () => {
     const events: string[] = [];
     let deadlines = 0;
     const sendingMark = {
-      markSending: async () => performance.now() + 1_000,
+      markSending: async () => windowOf(1_000),
       onDeadline: () => void deadlines++,
       lateAnswerUntilMs: performance.now() + 20_000,
     };
@@ -186,7 +186,7 @@ describe('transport', () => {
     let arrived = 0;
     const { transport } = await startTransport(t, () => void arrived++);
     const sendingMark = {
-      markSending: async () => performance.now() + 1_000,
+      markSending: async () => windowOf(1_000),
       onDeadline() {},
       lateAnswerUntilMs: performance.now() + 100,
     };
@@ -254,7 +254,7 @@ describe('transport', () => {
     let deadlines = 0;
     const deadlineAtMs = performance.now() + 300;
     const sendingMark = {
-      markSending: async () => performance.now() + 1_000,
+      markSending: async () => windowOf(1_000),
       onDeadline: () => void deadlines++,
       lateAnswerUntilMs: performance.now() + 20_000,
     };
@@ -302,3 +302,8 @@ const listenersIn = (pool: ConnectionPool) =>
     .stats()
     .idle.flatMap((socket) => socket.eventNames().map((name) => socket.listenerCount(name)))
     .reduce((sum, listeners) => sum + listeners, 0);
+
+/** In which a write that is marked now may be sent. */
+function windowOf(ms: number) {
+  return { untilMs: performance.now() + ms, untilWallMs: Date.now() + ms };
+}

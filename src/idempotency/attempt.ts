@@ -1,0 +1,281 @@
+/**
+ * One attempt to execute a write: from its claim to the record of its outcome.
+ *
+ * The outcome is recorded before the TPP gets a response. At the deadline the TPP gets OUTCOME_UNKNOWN if the request was sent; the call
+ * continues, and a later response of the bank is recorded for repeats. While the database does not accept an outcome, this process keeps
+ * it, and tries again every second.
+ */
+
+import {
+  asGatewayError,
+  errorTable,
+  GatewayError,
+  outcomeUnknown,
+  stateUnavailable,
+} from '../request/errors.ts';
+import { type Identities, identitiesOf } from '../request/identities.ts';
+import type {
+  NamedPayment,
+  PisRequest,
+  PisResponse,
+  SendWindow,
+  WriteAheadMark,
+} from '../request/messages.ts';
+import type { RecordEvent } from '../request/request-events.ts';
+import type { Handler } from '../request/stage.ts';
+import { DatabaseError } from '../store/database.ts';
+import type { NewClaim, RecordOutcome, SentWrite } from '../store/ledger.ts';
+import { logInDoubt } from './in-doubt.ts';
+import type { LedgerServices } from './ledger-services.ts';
+import { shortenResponse, storedBytesOf } from './shorten-response.ts';
+
+export interface AttemptSettings {
+  /** How long an answer waits for that to another tenant with the same X-Request-ID, in milliseconds. */
+  readonly waitMs: number;
+  /** How long after the deadline a late response is recorded, in milliseconds. */
+  readonly lateAnswerMs: number;
+  /** Of a longer response, only a part is stored. Bytes of headers and body. */
+  readonly maxStoredBytes: number;
+}
+
+/** The first byte must leave within this time after the mark began, in milliseconds: later, an operator may have resolved the write. */
+const sendWithinMs = 1_000;
+
+/** What the database is asked to store at the end of an attempt. */
+type Write = () => Promise<RecordOutcome>;
+
+/** A class, because a factory would create a dozen functions for each payment. */
+export class Attempt implements WriteAheadMark {
+  readonly lateAnswerMs: number;
+  readonly followsReleasedAttempt: boolean;
+  readonly #services: LedgerServices;
+  readonly #settings: AttemptSettings;
+  readonly #claim: NewClaim;
+  readonly #tenant: string;
+  readonly #identities: Identities;
+  readonly #recordEvent: RecordEvent | undefined;
+  /** For how long after the mark an answer is awaited. Milliseconds. */
+  readonly #listenMs: number;
+  readonly #response = Promise.withResolvers<PisResponse>();
+  #sent: SentWrite | undefined = undefined;
+  #mayBeMarked = false;
+  #named: NamedPayment | undefined = undefined;
+  #hasEnded = false;
+  #isLate = false;
+  /** The newest outcome that is not stored yet. */
+  #unstored: Write | undefined = undefined;
+
+  constructor(
+    services: LedgerServices,
+    settings: AttemptSettings,
+    request: PisRequest,
+    { claim, followsReleased }: { readonly claim: NewClaim; readonly followsReleased: boolean },
+  ) {
+    this.lateAnswerMs = settings.lateAnswerMs;
+    this.followsReleasedAttempt = followsReleased;
+    this.#services = services;
+    this.#settings = settings;
+    this.#claim = claim;
+    this.#tenant = request.client.tenant;
+    this.#identities = identitiesOf(request);
+    this.#recordEvent = request.recordEvent;
+    this.#listenMs = Math.ceil(Math.max(0, request.deadlineAtMs - performance.now()) + settings.lateAnswerMs);
+  }
+
+  run(request: PisRequest, next: Handler<PisRequest>): Promise<PisResponse> {
+    request.writeAheadMark = this;
+    try {
+      this.#services.storageBudget.check(this.#tenant);
+      next(request).then(
+        (response) => this.#onResponse(response),
+        (thrown: unknown) => this.#onFailure(thrown),
+      );
+    } catch (thrown) {
+      this.#onFailure(thrown);
+    }
+    return this.#response.promise;
+  }
+
+  async markSending(environment: string): Promise<SendWindow> {
+    const { storageBudget, table } = this.#services;
+    storageBudget.check(this.#tenant); // again: other writes of the tenant were stored while this one waited in the queue
+    if (this.#hasEnded) throw stateUnavailable(); // the deadline has passed, and the claim is released
+    // From now on: the row may say so as soon as the statement is executed.
+    const window = { untilMs: performance.now() + sendWithinMs, untilWallMs: Date.now() + sendWithinMs };
+    const sent = { ...this.#claim, environment: this.#identities.environmentIdOf(environment) };
+    this.#mayBeMarked = true;
+    if (!(await table.mark({ ...sent, listenMs: this.#listenMs }))) throw takenOverError();
+    if (this.#hasEnded) throw stateUnavailable();
+    this.#sent = sent;
+    return window;
+  }
+
+  namePayment(named: NamedPayment): void {
+    this.#named = named;
+  }
+
+  onDeadline(): void {
+    const sent = this.#sent;
+    if (!sent || this.#hasEnded) return; // an unsent request fails by itself at the deadline
+    this.#isLate = true;
+    const error = outcomeUnknown(this.#identities.environmentNameOf(sent.environment));
+    this.#recordEvent?.({ what: 'recorded', as: 'in-doubt' });
+    const reject = () => this.#response.reject(error);
+    this.#storeDoubt(sent, reasonText(error)).then(reject, reject);
+  }
+
+  /** Nothing was sent, or the bank has not processed the request: a repeat is executed as a new request. */
+  release(): Promise<void> {
+    this.#hasEnded = true;
+    const { table, storageBudget } = this.#services;
+    // A row that was marked stays.
+    if (this.#mayBeMarked && this.#claim.operation === 'initiatePayment')
+      storageBudget.countEntry(this.#tenant, 0);
+    return this.#store(async () => {
+      await table.release(this.#claim);
+      return 'recorded';
+    }).then(() => {});
+  }
+
+  #onResponse(response: PisResponse): void {
+    const sent = this.#sent;
+    if (!sent) {
+      this.#onFailure(new Error('an answer to a write that was not marked as sending'));
+      return;
+    }
+    this.#record(sent, response).then(
+      () => this.#onRecorded(response),
+      (thrown: unknown) => this.#response.reject(thrown),
+    );
+  }
+
+  /** @throws GatewayError if the TPP must not get the response */
+  async #record(sent: SentWrite, response: PisResponse): Promise<void> {
+    const { meaning } = response;
+    if (meaning?.outcome === 'released') {
+      this.#recordEvent?.({ what: 'recorded', as: 'released' });
+      await this.release().catch(() => {}); // stored later: the answer is final
+      return;
+    }
+    this.#hasEnded = true;
+    if (meaning?.outcome === 'in-doubt') {
+      this.#recordEvent?.({ what: 'recorded', as: 'in-doubt' });
+      const isWithheld = this.#named
+        ? await this.#services.table.followsOther(sent).catch(() => true)
+        : false;
+      await this.#storeDoubt(sent, meaning.why ?? '', meaning.outcome);
+      if (isWithheld) throw this.#withheld();
+      return;
+    }
+    this.#recordEvent?.({ what: 'recorded', as: 'answered' });
+    const outcome = await this.#storeAnswer(sent, await this.#shortened(response)).catch(
+      (thrown: unknown) => {
+        throw notStoredError(thrown);
+      },
+    );
+    if (outcome !== 'recorded') throw this.#withheld();
+    if ((await this.#named?.onOwn?.()) === false) throw this.#withheld();
+  }
+
+  async #shortened(response: PisResponse): Promise<PisResponse> {
+    const isLong = storedBytesOf(response) > this.#settings.maxStoredBytes;
+    return isLong ? shortenResponse(response) : response;
+  }
+
+  #storeAnswer(sent: SentWrite, response: PisResponse): Promise<RecordOutcome> {
+    const { table, responses, storageBudget, log } = this.#services;
+    const { meaning } = response;
+    const stored = responses.write(sent.attempt, response);
+    const why = meaning?.why;
+    const answer = { ...stored, outcome: meaning?.outcome, why, created: this.#named?.created };
+    let waitMs = this.#settings.waitMs;
+    return this.#store(async () => {
+      const outcome = await table.recordAnswer(sent, answer, waitMs);
+      waitMs = 0;
+      storageBudget.countEntry(this.#tenant, stored.headers.length + stored.body.length);
+      if (outcome === 'in-doubt') logInDoubt(log, sent, 'the answer of the bank is not stored');
+      else if (why !== undefined) logInDoubt(log, sent, why);
+      return outcome;
+    });
+  }
+
+  #storeDoubt(sent: SentWrite, why: string, outcome?: 'in-doubt'): Promise<RecordOutcome> {
+    const { table, log } = this.#services;
+    logInDoubt(log, sent, why);
+    return this.#store(() => table.markInDoubt(sent, { why, ...(outcome && { outcome }) }));
+  }
+
+  /** Stores an outcome in place of an earlier one. @throws DatabaseError; it is then tried again until it succeeds */
+  async #store(write: Write): Promise<RecordOutcome> {
+    const { attempt } = this.#claim;
+    const { unstored, running, notifyChanged } = this.#services;
+    this.#unstored = write;
+    const store = async (): Promise<RecordOutcome> => {
+      const outcome = await write();
+      if (this.#unstored === write) {
+        this.#unstored = undefined;
+        unstored.delete(attempt);
+        running.delete(attempt);
+      }
+      notifyChanged(this.#claim);
+      if (outcome === 'two-attempts') this.#onTwoAttempts();
+      return outcome;
+    };
+    try {
+      return await store();
+    } catch (thrown) {
+      if (this.#unstored === write)
+        unstored.set(attempt, async () => {
+          if (this.#unstored === write) await store();
+        });
+      throw thrown;
+    }
+  }
+
+  #onTwoAttempts(): void {
+    const { countDuplicate, log } = this.#services;
+    const { requestId, operation, tenant } = this.#claim;
+    countDuplicate();
+    log('error', 'two attempts with the same X-Request-ID have reached the bank', {
+      requestId,
+      operation,
+      tenant,
+    });
+  }
+
+  #onRecorded(response: PisResponse): void {
+    if (this.#isLate) this.#recordEvent?.({ what: 'late-answer', status: response.status });
+    else this.#response.resolve(response);
+  }
+
+  #onFailure(thrown: unknown): void {
+    const error = asGatewayError(thrown);
+    const reject = () => this.#response.reject(thrown);
+    const sent = this.#sent;
+    const mayHaveReached = sent !== undefined && errorTable[error.code].reachedBank === 'maybe';
+    this.#recordEvent?.({ what: 'recorded', as: mayHaveReached ? 'in-doubt' : 'released' });
+    if (mayHaveReached && this.#isLate) return; // the same doubt is stored already
+    const stored = mayHaveReached ? this.#storeDoubt(sent, reasonText(error)) : this.release();
+    this.#hasEnded = true;
+    stored.then(reject, reject); // what could not be stored is tried again
+  }
+
+  #withheld(): GatewayError {
+    return this.#named?.withheld() ?? notStoredError();
+  }
+}
+
+/** The reason shown to operators. */
+const reasonText = ({ code, message }: GatewayError) => `${code}: ${message}`;
+
+function notStoredError(cause?: unknown): GatewayError {
+  if (cause !== undefined && !(cause instanceof DatabaseError)) return asGatewayError(cause);
+  const text = 'The bank has answered, but its answer could not be stored.';
+  return new GatewayError('OUTCOME_UNKNOWN', text, { cause });
+}
+
+function takenOverError(): GatewayError {
+  const text =
+    'This instance was suspended, and another instance has taken the request over; repeat it with the same X-Request-ID.';
+  return new GatewayError('DUPLICATE_IN_FLIGHT', text);
+}

@@ -1,0 +1,122 @@
+/** The parts of the ledger that survive a reload of the configuration. */
+
+import { hash } from 'node:crypto';
+import type { EncryptionKeys } from '../config/encryption-keys.ts';
+import { createChangeWaiter } from '../state/change-waiter.ts';
+import type { PubSub } from '../state/ports.ts';
+import type { Database } from '../store/database.ts';
+import type { InstanceTable } from '../store/instances.ts';
+import { createLedgerTable, type LedgerKey, type LedgerRow } from '../store/ledger.ts';
+import type { Log } from '../telemetry/log.ts';
+import { createInDoubtWrites, logInDoubt } from './in-doubt.ts';
+import { createIdentifyRequest } from './request-identity.ts';
+import type { StorageBudget } from './storage-budget.ts';
+import { createResponseColumns } from './stored-response.ts';
+
+export interface LedgerOptions {
+  readonly database: Database;
+  readonly instances: Pick<InstanceTable, 'recover'>;
+  readonly instanceId: string;
+  readonly pubsub: PubSub;
+  /** The keys of `state.encryptionKeyFile`, if there is one. */
+  readonly keys?: EncryptionKeys | undefined;
+  readonly storageBudget: StorageBudget;
+  /** How long responses are stored, in milliseconds. */
+  readonly windowMs: () => number;
+  readonly countDuplicate: () => void;
+  readonly log: Log;
+}
+
+export type LedgerServices = ReturnType<typeof createLedgerServices>;
+
+/** The outcome of an attempt that the database has not stored yet. Rejects until it has. */
+export type StoreOutcome = () => Promise<void>;
+
+/** `maintain` deletes what has expired on every 60th call. */
+const callsPerDeletion = 60;
+/** So many rows are deleted in one statement, and so many statements are executed at a time. */
+const deletedAtOnce = 1_000;
+const maxDeletions = 100;
+
+export function createLedgerServices({
+  database,
+  instances,
+  instanceId,
+  pubsub,
+  keys,
+  storageBudget,
+  windowMs,
+  countDuplicate,
+  log,
+}: LedgerOptions) {
+  const table = createLedgerTable(database);
+  const changes = createChangeWaiter(pubsub, 'ledger');
+  const inDoubt = createInDoubtWrites(table);
+  /** The attempts of this instance, from before their claims until their outcomes are stored. */
+  const running = new Set<string>();
+  /** By attempt. */
+  const unstored = new Map<string, StoreOutcome>();
+  let calls = 0;
+
+  async function storeOutcomes(): Promise<void> {
+    for (const store of [...unstored.values()]) await store();
+  }
+
+  async function recover(): Promise<void> {
+    for (const row of await instances.recover((attempt) => running.has(attempt))) {
+      logInDoubt(log, doubtIn(row), String(row.why));
+      changes.notify(changeKeyOf(keyOf(row)));
+    }
+  }
+
+  async function deleteExpired(): Promise<void> {
+    for (let deletions = 0; deletions < maxDeletions; deletions += 1)
+      if ((await table.deleteExpired(windowMs(), deletedAtOnce)) < deletedAtOnce) return;
+  }
+
+  return {
+    table,
+    instanceId,
+    identify: createIdentifyRequest(keys),
+    responses: createResponseColumns(keys),
+    storageBudget,
+    inDoubt,
+    running,
+    unstored,
+    countDuplicate,
+    log,
+    /** Resolves when the row may have changed, at the latest after 200 ms. */
+    nextChange: (key: LedgerKey) => changes.nextChange(changeKeyOf(key)),
+    /** Wakes the repeats that wait for this row, on all instances. */
+    notifyChanged: (key: LedgerKey) => changes.notify(changeKeyOf(key)),
+    /**
+     * Stores outcomes that the database has not accepted yet, and recovers what ended instances have left. To be called every second,
+     * after the report of this instance. Never rejects: the next call tries again.
+     */
+    async maintain(): Promise<void> {
+      await Promise.allSettled([storeOutcomes(), recover(), inDoubt.refresh()]);
+      if (calls++ % callsPerDeletion === 0) await deleteExpired().catch(() => {});
+    },
+    /** Before the end of the process. Never rejects. */
+    async flush(): Promise<void> {
+      await storeOutcomes().catch(() => {});
+    },
+  };
+}
+
+const keyOf = (row: LedgerRow): LedgerKey => ({
+  requestId: String(row.request_id),
+  tenant: String(row.tenant),
+  operation: String(row.operation),
+  payment: String(row.payment),
+});
+
+const doubtIn = (row: LedgerRow) => ({
+  ...keyOf(row),
+  environment: String(row.environment),
+  isFirstFactor: Boolean(row.is_first_factor),
+});
+
+/** Of one length, and without the id of the payment. */
+const changeKeyOf = ({ tenant, operation, payment, requestId }: LedgerKey): string =>
+  hash('sha256', JSON.stringify([tenant, operation, payment, requestId]), 'base64url');
