@@ -1,6 +1,6 @@
 /**
  * Shared promises for results that are known at once. A state in memory returns them; callers that recognise them continue without
- * waiting, because each wait would create a promise and a reaction (ADR 87).
+ * waiting, because each wait would create a promise and a reaction.
  */
 
 export const yes = Promise.resolve(true);

@@ -96,7 +96,7 @@ function createKeyValues(now: () => number): KeyValues {
 const minOutsideMs = 60_000;
 
 /**
- * A map of texts. A text that is stored for long is outside of the heap (ADR 86) until it is read: most ledger entries never are.
+ * A map of texts. A text that is stored for long is outside of the heap until it is read: most ledger entries never are.
  * One that is read, such as a cached status, is probably read again. A lone surrogate is read back as U+FFFD.
  */
 function createTextMap(now: () => number): Pick<ExpiringMap<string>, 'read' | 'write' | 'remove'> {
@@ -221,7 +221,7 @@ const mapCount = 64;
  * Expired entries are evicted when they are read, and gradually by writes: all entries are checked during a quarter as many writes,
  * and no single write is slow.
  *
- * The entries are columns of a table, not objects: the garbage collector would visit each object (ADR 86).
+ * The entries are columns of a table, not objects: the garbage collector would visit each object.
  *
  * @param now     milliseconds on a monotonic clock
  * @param discard called with a value that was replaced, removed or evicted

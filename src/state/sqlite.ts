@@ -1,5 +1,5 @@
 /**
- * State in one SQLite file, for a single instance: it survives a restart and a power cut (ADR 31). Only this file imports
+ * State in one SQLite file, for a single instance: it survives a restart and a power cut. Only this file imports
  * node:sqlite.
  */
 

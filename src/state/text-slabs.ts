@@ -1,5 +1,5 @@
 /**
- * Texts outside of the V8 heap, in slabs of equal chunks for each size class, as memcached has them (ADR 86).
+ * Texts outside of the V8 heap, in slabs of equal chunks for each size class, as memcached has them.
  *
  * In the heap, a text that is stored for hours would be copied twice by young collections and visited by every full one. A slab is
  * one object for hundreds of texts, and the garbage collector does not visit its content.

@@ -22,10 +22,7 @@ const notRun: readonly (readonly [RegExp, string])[] = [
   [/^curl -N\b/, 'reads events until it is stopped: test/contract/admin-events.test.ts'],
   [/^npm exec penstock -- explain\b/, 'wants a call that was made: test/integration/recent-requests.test.ts'],
   [/^npm exec penstock -- in-doubt all\b/, 'wants payments in doubt: test/unit/commands/in-doubt.test.ts'],
-  [
-    /^npm exec penstock -- state accept-loss\b/,
-    'wants a loss of writes: test/fault/state-losses.test.ts plays it over HTTP',
-  ],
+  [/^npm exec penstock -- (tenants rename|environment moved)\b/, 'wants a tenant or a bank that has changed'],
   [/^(kubectl|helm|penstock environment --url)\b/, 'there is no cluster: test/deploy, and the CI workflow'],
   [
     /^(install|mv)\b/,
