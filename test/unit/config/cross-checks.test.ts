@@ -147,12 +147,7 @@ const contradictions: readonly (readonly [what: string, text: string, ...errors:
   [
     'PostgreSQL without Redis',
     `${minimalConfig}state: { postgres: 'postgres://penstock@db:5432/penstock' }`,
-    ':2 state.postgres: payments are still recorded in Redis, and without it in the memory of each instance: set state.redis as well',
-  ],
-  [
-    'Redis and a state file together',
-    `${minimalConfig}state: { redis: 'redis://localhost:6379', file: state.db }`,
-    ':2 state.file: state.file and state.redis cannot be set together; remove one of them',
+    ':2 state.postgres: tenants and banks are still recorded in Redis, and without it in the memory of each instance: set state.redis as well',
   ],
   [
     'required durability of a state in memory',
@@ -160,14 +155,14 @@ const contradictions: readonly (readonly [what: string, text: string, ...errors:
     ':2 state.durability: the state is in memory, and a restart loses it; set state.redis or state.file',
   ],
   [
-    'a shared port without Redis',
-    `${minimalConfig}listen: { reusePort: true }`,
-    ':2 listen.reusePort: processes that share a port must share their state, otherwise a payment could be sent twice; set state.redis',
+    'a shared port without PostgreSQL',
+    `${minimalConfig}listen: { reusePort: true }\nstate: { redis: 'redis://r:6379' }`,
+    ':2 listen.reusePort: processes that share a port need one database, otherwise a payment could be sent twice; set state.postgres',
   ],
   [
-    'several instances without Redis',
-    `${minimalConfig}shaping: { expectedInstances: 2 }`,
-    ':2 shaping.expectedInstances: several instances must share their state, otherwise a payment could be sent twice; set state.redis',
+    'several instances without PostgreSQL',
+    `${minimalConfig}shaping: { expectedInstances: 2 }\nstate: { redis: 'redis://r:6379' }`,
+    ':2 shaping.expectedInstances: several instances need one database, otherwise a payment could be sent twice; set state.postgres',
   ],
   [
     'a password of PostgreSQL in the file',

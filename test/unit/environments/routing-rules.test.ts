@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { PaymentAffinity } from '../../../src/environments/affinity-record.ts';
+import type { PaymentAffinity } from '../../../src/environments/affinity.ts';
 import { chooseEnvironment } from '../../../src/environments/choose-environment.ts';
 import {
   routeKnownPayment,
@@ -223,7 +223,7 @@ describe('the choice of an environment, for random affinities, headers and clien
         anyRequestOptions,
         anyPaymentRequest,
         policy,
-        async (affinities, active, options, request, ifStateFails) => {
+        async (affinities, active, options, request, _ifStateFails) => {
           const errors = await Promise.all(
             [affinities, []].map((known) => {
               const stage = chooseEnvironment(
