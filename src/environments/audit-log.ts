@@ -35,8 +35,14 @@ type Predecessor = Pick<StoredAuditRecord, 'number' | 'hash'>;
 /** The predecessor of the first record. */
 const genesis: Predecessor = { number: 0, hash: '0'.repeat(64) };
 
+/**
+ * How many records follow one another before an instance looks for the newest again. While it looks, another instance can append: without
+ * these pauses, 8 of 77 appends lost their number 200 times in a row while another instance appended 4,000 records to PostgreSQL.
+ */
+const maxInARow = 10;
+
 /** How often an append that loses its number to another instance tries the next one. */
-const maxAttempts = 200;
+const maxAttempts = 500;
 
 /** How many records the verification reads at a time. */
 const pageSize = 500;
@@ -58,15 +64,17 @@ export function createAuditLog(table: AuditTable, log: Log): AuditLog {
     });
   }
 
-  /** One after the other: a resolution of thousands of requests needs one write for each record, and no search for the newest. */
+  /** One after the other: a resolution of thousands of requests needs little more than one statement for each record. */
   async function appendQueued(): Promise<void> {
     isAppending = true;
     let last: Predecessor | undefined;
+    let inARow = 0;
     for (let next = queue.shift(); next; next = queue.shift()) {
       const { event, onAppended } = next;
       try {
         const stored = await appendAfter(last ?? (await newestOne()), event);
-        last = stored;
+        inARow = (inARow + 1) % maxInARow;
+        last = inARow > 0 ? stored : undefined;
         onAppended({ ...stored, details: event.details });
         logEvent(event, stored);
       } catch (thrown) {
