@@ -62,10 +62,10 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds)) {
     test('accepts single records of one instance while another one appends many', async (t) => {
       const [one, other] = await open(t);
       const [many, single] = [auditLogOf(one), auditLogOf(other)];
-      const appended = Promise.all(Array.from({ length: 500 }, (_, index) => many.append(event(`${index}`))));
+      const appended = Promise.all(Array.from({ length: 200 }, (_, index) => many.append(event(`${index}`))));
       for (const reason of ['first', 'second', 'third']) await single.append(event(reason));
       await appended;
-      assert.deepEqual(await single.verify(), { records: 503 });
+      assert.deepEqual(await single.verify(), { records: 203 });
     });
 
     test('has an event once if the commit took effect and its answer was lost', async (t) => {
