@@ -175,6 +175,40 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds))
       assert.equal(await ledger.mark(mark(later)), true);
     });
 
+    test('marks an attempt again when it is sent on another connection, and no other attempt', async (t) => {
+      const { database, ledger } = await start(t);
+      const claim = newClaim();
+      await send(ledger, claim);
+      await database.query(
+        'UPDATE ledger SET marked_at = marked_at - 60000, listened_until = listened_until - 60000',
+      );
+      const first = await ledger.read(claim);
+      assert.equal(await ledger.mark(mark(again(claim))), false, 'another attempt');
+      assert.deepEqual((await ledger.read(claim))?.marked_at, first?.marked_at);
+      assert.equal(await ledger.mark(mark(claim)), true);
+      const second = await ledger.read(claim);
+      assert.deepEqual([second?.step, second?.attempt], ['sending', claim.attempt]);
+      for (const time of ['marked_at', 'listened_until'] as const)
+        assert.ok(
+          Number(second?.[time]) >= Number(first?.[time]) + 60_000,
+          `${time} counts from the second mark`,
+        );
+    });
+
+    test('marks no attempt again that has ended', async (t) => {
+      const { ledger } = await start(t);
+      const [answered, doubted, released] = [newClaim(), newClaim(), newClaim()];
+      for (const one of [answered, doubted, released]) await send(ledger, one);
+      await ledger.recordAnswer(sentTo(answered), answer);
+      await ledger.markInDoubt(sentTo(doubted), { why: 'no answer' });
+      await ledger.release(released);
+      for (const one of [answered, doubted, released]) assert.equal(await ledger.mark(mark(one)), false);
+      assert.deepEqual(
+        await Promise.all([answered, doubted, released].map(async (one) => (await ledger.read(one))?.step)),
+        ['answered', 'in-doubt', 'released'],
+      );
+    });
+
     test('puts in doubt what a dead instance was sending, deletes what it had claimed, and leaves that of living ones', async (t) => {
       const { ledger, instances, kill } = await start(t);
       const dead = () => newClaim({ instance: 'dead' });
@@ -637,7 +671,7 @@ describe('the ledger in PostgreSQL', { skip: skipWithoutPostgres }, () => {
     await until(10_000, 'the database has the mark, which nobody may rely on', async () => {
       return (await ledger.read(claim))?.step === 'sending';
     });
-    assert.equal(await ledger.mark(mark(claim)), false);
+    assert.deepEqual(await claimKinds(ledger, [again(claim)]), ['exists: sending']);
     await assert.rejects(within(20_000, 'an error', cutOff.recordAnswer(sentTo(sent), answer)));
     assert.equal(
       await ledger.recordAnswer(sentTo(sent), answer),
