@@ -145,11 +145,6 @@ const contradictions: readonly (readonly [what: string, text: string, ...errors:
     ':2 state.file: state.file and state.postgres cannot be set together: each is the whole database; remove one of them',
   ],
   [
-    'PostgreSQL without Redis',
-    `${minimalConfig}state: { postgres: 'postgres://penstock@db:5432/penstock' }`,
-    ':2 state.postgres: payments are still recorded in Redis, and without it in the memory of each instance: set state.redis as well',
-  ],
-  [
     'Redis and a state file together',
     `${minimalConfig}state: { redis: 'redis://localhost:6379', file: state.db }`,
     ':2 state.file: state.file and state.redis cannot be set together; remove one of them',
@@ -258,6 +253,7 @@ describe('settings that look contradictory but are valid', () => {
     'one port on two addresses': `${minimalConfig}listen: { host: 192.0.2.1, port: 9090 }`,
     'two listeners that take any free port': `${minimalConfig}listen: { port: 0 }\nadmin: { port: 0 }`,
     'an admin listener on the network for operators with tokens': `${minimalConfig}admin: { host: 0.0.0.0, operators: [{ name: a, tokenSha256: ${key('1')} }] }`,
+    'PostgreSQL without Redis': `${minimalConfig}state: { postgres: 'postgres://penstock@db:5432/penstock' }`,
     'a single environment without an active one': 'environments: { only: { baseUrl: https://a.example } }',
     'several environments for one client': `${twoEnvironments}clients: [{ name: a, apiKeySha256: ${key('1')}, environments: [a, b] }]`,
   };
