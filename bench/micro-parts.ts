@@ -5,7 +5,6 @@ import type { Deviation } from '../src/contract/deviation.ts';
 import { createCheckQueue } from '../src/contract-guard/check-queue.ts';
 import { createDeviationCounts } from '../src/contract-guard/deviation-counts.ts';
 import { createJudge, type GuardedEnvironment } from '../src/contract-guard/guarded-environments.ts';
-import { parseAffinityRecord, serializeAffinityRecord } from '../src/environments/affinity-record.ts';
 import { RequestHead } from '../src/http/request-head.ts';
 import { createIdentifyRequest } from '../src/idempotency/request-identity.ts';
 import { headerFieldsFrom, headerValue } from '../src/pis/headers.ts';
@@ -89,8 +88,6 @@ const [, observed = parseCachedPayment(undefined)] = recordRead(
   observation,
 );
 const cachedPayment = serializeCachedPayment(observed);
-const affinity = { environment: 'sandbox', tenant: 'shop' };
-const record = serializeAffinityRecord({ affinities: [affinity], renewedAt: 0, retention: 'expiring' });
 
 const mapLinksOf = createMapLinks({
   publicUrl: 'https://gateway.example',
@@ -198,7 +195,6 @@ export const parts: readonly Part[] = [
     body: () => meaningOf(payment.operation, initiationAnswer, readNow(initiationAnswer), false),
   },
   { name: 'answers: transaction status', body: () => transactionStatusIn(readNow(statusAnswer)) },
-  { name: 'affinity: parse a payment record', body: () => parseAffinityRecord(record) },
   { name: 'rewriting: body with four links', body: () => rewriteLinks(withLinks, links) },
   { name: 'status cache: key of a request', body: keyOfRead },
   { name: 'status cache: parse a payment, 600 B', body: () => parseCachedPayment(cachedPayment) },

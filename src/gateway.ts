@@ -207,6 +207,7 @@ export function assembleGateway(
     services.stateHeartbeat,
     services.maintenance,
     services.ledgerTask,
+    services.deletionTask,
     filePolling,
     requestLogTask,
     services.loadShedding,
@@ -241,11 +242,6 @@ export function assembleGateway(
     await fleetTasks.stop(why);
     requestHandlers.current.upstreams.close();
     await services.ledger.flush();
-    await services.affinity.flush().catch((thrown: unknown) => {
-      log('error', 'the environments of some payments could not be stored and are lost', {
-        why: asGatewayError(thrown).message,
-      });
-    });
     await services.instances.deregister().catch(() => {}); // the others notice it after the lease
     await state.close();
     await heartbeatDatabase.close();

@@ -156,7 +156,6 @@ function createRequestHandler(
     tenants: new Set(config.clients.map(({ tenant }) => tenant)).size || 1,
     active: activeEnvironment,
     affinity,
-    stateProblem: services.stateHeartbeat.problem,
     countWithheld: (environment) =>
       telemetry.metrics.increment('penstock_withheld_responses_total', { environment }),
     idempotency: createIdempotencyDependencies(config, ledger, services.resolve),

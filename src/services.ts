@@ -39,6 +39,7 @@ import { createStatusCacheServices, type StatusCacheServices } from './status-ca
 import type { Database } from './store/database.ts';
 import { type GatewayDatabases, prepareDatabase } from './store/gateway-database.ts';
 import { createInstanceTable, type InstanceTable } from './store/instances.ts';
+import { createPaymentTable } from './store/payments.ts';
 import { createTelemetry, type Telemetry } from './telemetry/create-telemetry.ts';
 import { createFleet, type Fleet, type FleetEvents } from './telemetry/fleet.ts';
 import { newInstanceName } from './telemetry/instance-name.ts';
@@ -93,6 +94,8 @@ export interface Services {
   readonly maintenance: PeriodicTask;
   /** Stores outcomes that are pending, and recovers what ended instances have left. */
   readonly ledgerTask: PeriodicTask;
+  /** Deletes what has expired in the database. */
+  readonly deletionTask: PeriodicTask;
   /** Reads the data of the other instances. Never rejects: the heartbeat tries again. */
   readonly loadSharedState: () => Promise<void>;
 }
@@ -101,6 +104,8 @@ export interface Services {
 export interface CurrentConfig {
   value: Config;
 }
+
+const deletionIntervalMs = 60_000;
 
 export function createServices(
   config: Config,
@@ -126,7 +131,7 @@ export function createServices(
       value: Number(environment === active),
     }));
   });
-  const affinity = createAffinityStore(state, config.payments.rememberFor, log);
+  const affinity = createAffinityStore(createPaymentTable(database), config.payments.rememberFor);
   const encryptedState = { ...state, ...withEncryption(state, config.state) };
   const identitiesStore = createIdentitiesStore(state);
   const withNames = createWithNames(identitiesStore);
@@ -223,7 +228,6 @@ export function createServices(
     logStateWarnings();
     await Promise.allSettled([
       timeline.flush(),
-      affinity.flush(),
       statusCache.invalidation.flush(),
       statusCache.cacheKeys.refreshSecret(),
       refreshNotificationSecret(),
@@ -238,12 +242,16 @@ export function createServices(
     return heartbeatMs;
   });
 
+  const deletionTask = createPeriodicTask(async () => {
+    await Promise.allSettled([ledger.deleteExpired(), affinity.deleteExpired()]);
+    return deletionIntervalMs;
+  });
+
   const audit = recordInTimeline(createAuditLog(state.keyValues, log), timeline);
   const resolve = createResolve({
     table: ledger.table,
     notifyChanged: ledger.notifyChanged,
     audit: { record: (event) => audit.record({ ...event, details: withNames(event.details) }) },
-    affinity,
     environmentNameOf: (environment) => withNames({ environment }).environment,
   });
 
@@ -280,6 +288,7 @@ export function createServices(
     loadShedding,
     maintenance,
     ledgerTask,
+    deletionTask,
     async loadSharedState() {
       await Promise.allSettled([
         activeEnvironment.read(),

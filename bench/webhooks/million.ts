@@ -7,6 +7,8 @@ import { setTimeout } from 'node:timers/promises';
 import { encryptSchedules, readEncryptionKeys } from '../../src/state/encryption.ts';
 import { createRedisState } from '../../src/state/redis.ts';
 import type { Schedules } from '../../src/state/schedules.ts';
+import { migrate } from '../../src/store/migrations.ts';
+import { openSqlite } from '../../src/store/sqlite.ts';
 import { temporaryFolder } from '../../test/kit/folder.ts';
 import { type GatewayProcess, startGatewayProcess } from '../../test/kit/gateway-process.ts';
 import { type RedisServer, startRedis } from '../../test/kit/redis.ts';
@@ -72,7 +74,10 @@ export async function measureMillion(
   report('a gateway without subscriptions, idle', await usage(gateway));
   await gateway.stop();
 
-  await writePayments(state, count);
+  const database = openSqlite(sections.databaseFile);
+  await migrate(database);
+  await writePayments(database, count);
+  await database.close();
   const before = { bytes: await usedBytes(redis), redisMs: await redisCpuMs(redis), cpu: process.cpuUsage() };
   await writeSubscriptions(schedules, count);
   const bytes = (await usedBytes(redis)) - before.bytes;
@@ -164,7 +169,11 @@ const quantiles = (times: readonly number[], unit: string, digits: number, upper
 
 function createSections(life: TestScope, redis: RedisServer, bank: CountingBank) {
   const folder = temporaryFolder(life);
-  const [keyFile, secretFile] = [join(folder, 'key'), join(folder, 'secret')];
+  const [keyFile, secretFile, databaseFile] = [
+    join(folder, 'key'),
+    join(folder, 'secret'),
+    join(folder, 'state.db'),
+  ];
   writeFileSync(keyFile, randomBytes(32).toString('base64'));
   writeFileSync(secretFile, `whsec_${randomBytes(32).toString('base64')}`);
   const clients = Array.from({ length: tenantCount }, (_, tenant) => ({
@@ -174,11 +183,12 @@ function createSections(life: TestScope, redis: RedisServer, bank: CountingBank)
   }));
   return {
     keyFile,
+    databaseFile,
     of: (rate: number) => ({
       environments: { sandbox: { baseUrl: bank.baseUrl } },
       clients,
       shaping: { rate: `${rate}/s`, burst: rate },
-      state: { redis: redis.url, encryptionKeyFile: keyFile },
+      state: { file: databaseFile, redis: redis.url, encryptionKeyFile: keyFile },
     }),
   };
 }

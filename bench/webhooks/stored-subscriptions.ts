@@ -1,13 +1,14 @@
 /** Writes many subscriptions into a Redis, with the code of the gateway, as if they had been made hours ago. */
 
 import { randomUUID } from 'node:crypto';
-import { createAffinityStore } from '../../src/environments/affinity.ts';
 import { type Subscription, serializeSubscription } from '../../src/notifications/subscription.ts';
 import { queueNames, subscriptionKeyOf } from '../../src/notifications/subscription-store.ts';
-import type { State } from '../../src/state/ports.ts';
+import { noBankIds } from '../../src/request/bank-ids.ts';
 import type { Schedules } from '../../src/state/schedules.ts';
 import { paymentKeyOf } from '../../src/status-cache/cache-key.ts';
 import { observationHash } from '../../src/status-cache/observe-payment.ts';
+import type { Database } from '../../src/store/database.ts';
+import { createPaymentTable } from '../../src/store/payments.ts';
 
 /** The names are also the identities. */
 const environment = 'sandbox';
@@ -36,11 +37,12 @@ const unchangedForMs = 20 * hour;
 export const firstDueMs = 3 * hour;
 
 /** Records that the payments exist, as each initiation does. */
-export async function writePayments(state: State, count: number): Promise<void> {
-  const affinity = createAffinityStore(state, 400 * 24 * hour, () => {});
+export async function writePayments(database: Database, count: number): Promise<void> {
+  const payments = createPaymentTable(database);
   await inChunks(count, async (number) => {
     const owner = { environment, tenant: tenantName(tenantOf(number)) };
-    await affinity.recordEnvironment(paymentIdOf(number), owner, 'expiring');
+    const bankIds = JSON.stringify(noBankIds);
+    await payments.insertFound({ ...owner, paymentId: paymentIdOf(number), bankIds, isPermanent: false });
   });
 }
 

@@ -59,10 +59,10 @@ export const settingCrossChecks: readonly CrossCheck[] = [
   redisTlsWithoutTls,
   proxyCredentialsWithoutProxy,
   postgresAndFile,
-  redisAndFile,
+  postgresWithoutRedis,
   durabilityOfMemory,
-  sharedPortWithoutRedis,
-  severalInstancesWithoutRedis,
+  sharedPortWithoutPostgres,
+  severalInstancesWithoutPostgres,
   passwordInFile,
 ];
 
@@ -364,11 +364,11 @@ function postgresAndFile({ state }: Config): readonly ConfigError[] {
   return [{ path: ['state', 'file'], related: [['state', 'postgres']], message }];
 }
 
-
-function redisAndFile({ state }: Config): readonly ConfigError[] {
-  if (state.redis === null || state.file === null) return [];
-  const message = 'state.file and state.redis cannot be set together; remove one of them';
-  return [{ path: ['state', 'file'], related: [['state', 'redis']], message }];
+function postgresWithoutRedis({ state }: Config): readonly ConfigError[] {
+  if (state.postgres === null || state.redis !== null || state.file !== null) return [];
+  const message =
+    'tenants and banks are still recorded in Redis, and without it in the memory of each instance: set state.redis as well';
+  return [{ path: ['state', 'postgres'], related: [['state', 'redis']], message }];
 }
 
 function durabilityOfMemory({ state }: Config): readonly ConfigError[] {
@@ -377,18 +377,18 @@ function durabilityOfMemory({ state }: Config): readonly ConfigError[] {
   return [{ path: ['state', 'durability'], related: [['state', 'redis']], message }];
 }
 
-function sharedPortWithoutRedis({ listen, state }: Config): readonly ConfigError[] {
-  if (!listen.reusePort || state.redis !== null) return [];
+function sharedPortWithoutPostgres({ listen, state }: Config): readonly ConfigError[] {
+  if (!listen.reusePort || state.postgres !== null) return [];
   const message =
-    'processes that share a port must share their state, otherwise a payment could be sent twice; set state.redis';
-  return [{ path: ['listen', 'reusePort'], related: [['state', 'redis']], message }];
+    'processes that share a port need one database, otherwise a payment could be sent twice; set state.postgres';
+  return [{ path: ['listen', 'reusePort'], related: [['state', 'postgres']], message }];
 }
 
-function severalInstancesWithoutRedis({ shaping, state }: Config): readonly ConfigError[] {
-  if (shaping.expectedInstances === 1 || state.postgres !== null || state.redis !== null) return [];
+function severalInstancesWithoutPostgres({ shaping, state }: Config): readonly ConfigError[] {
+  if (shaping.expectedInstances === 1 || state.postgres !== null) return [];
   const message =
-    'several instances must share their state, otherwise a payment could be sent twice; set state.redis';
-  return [{ path: ['shaping', 'expectedInstances'], related: [['state', 'redis']], message }];
+    'several instances need one database, otherwise a payment could be sent twice; set state.postgres';
+  return [{ path: ['shaping', 'expectedInstances'], related: [['state', 'postgres']], message }];
 }
 
 function passwordInFile({ state }: Config, { isFromVariable }: CrossCheckContext): readonly ConfigError[] {

@@ -169,9 +169,9 @@ function clientsOfInactiveEnvironments({ clients, environments }: Config): reado
 }
 
 function stateInMemory({ state }: Config): readonly ConfigWarning[] {
-  if (state.redis !== null || state.file !== null) return [];
+  if (state.postgres !== null || state.file !== null) return [];
   const message =
-    'the state is in memory: after a restart, a repeated payment is sent to the bank again; set state.redis or state.file';
+    'the database is in memory: after a restart, a repeated payment is sent to the bank again; set state.file or state.postgres';
   return [{ path: ['state'], message }];
 }
 

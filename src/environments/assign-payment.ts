@@ -11,11 +11,10 @@ import type { PisRequest, PisResponse } from '../request/messages.ts';
 import { hashPaymentId } from '../request/payment-hash.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { AffinityStore } from './affinity.ts';
-import type { AffinityRetention } from './affinity-record.ts';
 import { serializeInitiation } from './initiation-of.ts';
 
 export interface AssignPaymentDependencies {
-  readonly affinity: Pick<AffinityStore, 'recordEnvironment'>;
+  readonly affinity: Pick<AffinityStore, 'cacheStored'>;
   /** Called for each withheld response. */
   readonly countWithheld: (environment: string) => void;
   readonly log: Log;
@@ -49,7 +48,6 @@ export function assignPayment(
   const { operation } = request;
   const [high, low] = hashPaymentId(paymentId).words;
   request.recordEvent?.({ what: 'payment', high, low });
-  const retention = retentionOf(operation);
   const owner = {
     environment: identitiesOf(request).environmentIdOf(environment),
     tenant: currentTenantId(request),
@@ -61,16 +59,15 @@ export function assignPayment(
       paymentId,
       initiatedAs: owner.initiatedAs,
       bankIds: bankIds && JSON.stringify(bankIds),
-      isPermanent: retention === 'permanent',
+      isPermanent: isPermanent(operation),
     },
-    onOwn: () => affinity.recordEnvironment(paymentId, owner, retention),
+    onStored: () => affinity.cacheStored(paymentId, owner),
     withheld,
   });
 }
 
 /** Standing orders may be used for years. */
-export const retentionOf = ({ paymentService }: Operation): AffinityRetention =>
-  paymentService === 'periodic-payments' ? 'permanent' : 'expiring';
+export const isPermanent = ({ paymentService }: Operation): boolean => paymentService === 'periodic-payments';
 
 /** Counts and logs the withheld response. */
 function withheldError(

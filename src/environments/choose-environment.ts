@@ -8,16 +8,15 @@
 import { hasOneSpelling, type Lane, type Operation } from '../pis/operations.ts';
 import { queryProblem } from '../pis/query.ts';
 import { authorisationSegment, mergeBankIds, noBankIds } from '../request/bank-ids.ts';
-import { GatewayError, stateUnavailable } from '../request/errors.ts';
+import { asGatewayError, GatewayError } from '../request/errors.ts';
 import { currentTenantId, identitiesOf } from '../request/identities.ts';
 import type { Environment, PisRequest, PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { EnvironmentReason } from '../request/request-events.ts';
 import type { Handler, Stage } from '../request/stage.ts';
 import { whenAdmitted } from '../request/when-admitted.ts';
-import type { ActiveEnvironment, ActiveRecord } from './active-environment.ts';
-import type { AffinityStore } from './affinity.ts';
-import type { PaymentAffinity } from './affinity-record.ts';
-import { type AssignPaymentDependencies, assignPayment, retentionOf } from './assign-payment.ts';
+import type { ActiveEnvironment } from './active-environment.ts';
+import type { AffinityStore, PaymentAffinity } from './affinity.ts';
+import { type AssignPaymentDependencies, assignPayment, isPermanent } from './assign-payment.ts';
 import {
   notConfiguredError,
   paymentUnknownError,
@@ -37,7 +36,7 @@ export interface ChooseEnvironmentDependencies extends AssignPaymentDependencies
   /** The number of configured tenants. */
   readonly tenants: number;
   readonly active: Pick<ActiveEnvironment, 'known' | 'read'>;
-  readonly affinity: Pick<AffinityStore, 'environmentsOf' | 'lastSeen' | 'recordEnvironment'>;
+  readonly affinity: Pick<AffinityStore, 'environmentsOf' | 'lastSeen' | 'cacheStored' | 'addBankIds'>;
   /**
    * Starts reading the cached status of the request's payment.
    *
@@ -47,8 +46,6 @@ export interface ChooseEnvironmentDependencies extends AssignPaymentDependencies
   readonly prefetchStatus: (request: PisRequest, environmentId: string) => object | undefined;
   /** Requests a permit to call the environment that the request probably goes to, as `request.permit`. */
   readonly prefetchPermit: (request: PisRequest, environment: string) => void;
-  /** The problem of the shared state, if there is one: it may then be unable to store the affinity of a new payment. */
-  readonly stateProblem: () => string | undefined;
 }
 
 /**
@@ -71,7 +68,7 @@ export function prefetchWithClaim(dependencies: ChooseEnvironmentDependencies): 
   function expectedEnvironment(request: PisRequest): string | undefined {
     if (hasOneChoice(dependencies, request)) return onlyEnvironment;
     if (request.operation.paymentId !== undefined) return undefined; // stage 4 finds it
-    request.activeEnvironment = readActive(dependencies);
+    request.activeEnvironment = active.read();
     request.activeEnvironment.catch(() => {}); // awaited in stage 4, which a repeat does not reach
     return requestedOrActive(request, active.known()?.environment);
   }
@@ -145,7 +142,7 @@ function routeToOnlyWithIds(
     ...tenantIdsOf(client.tenant),
   );
   const prefetched = dependencies.prefetchStatus(request, environmentIdOf(name));
-  const affinities = Promise.resolve(found).catch((thrown: unknown) => {
+  const affinities = found.catch((thrown: unknown) => {
     if (operation.unusualIds.length > 0) throw thrown;
     return []; // without the record, ids are sent in the gateway's own spelling
   });
@@ -164,8 +161,8 @@ function routeInitiation(
   request: PisRequest,
   next: Handler<RoutedRequest>,
 ): Promise<PisResponse> {
-  const { environments } = dependencies;
-  const read = readActive(dependencies, request.activeEnvironment);
+  const { environments, active } = dependencies;
+  const read = request.activeEnvironment ?? active.read();
   return read.then(({ environment }) => {
     const name = routeNewPayment(request, environments.has(environment) ? environment : undefined);
     return passOn(dependencies, request, { name, why: routingReason(request) }, next);
@@ -198,7 +195,6 @@ function routeByAffinity(
   };
 
   const found = affinity.environmentsOf(paymentId, ...tenantIds);
-  if (!(found instanceof Promise)) return passOn(dependencies, request, decide(found), next);
   const lastSeen = affinity.lastSeen(paymentId).find(({ tenant }) => tenantIds.includes(tenant));
   const prefetched = lastSeen && prefetchStatus(request, lastSeen.environment);
   const expected = lastSeen && environmentWith(lastSeen.environment);
@@ -268,18 +264,29 @@ function requireIssuedIds({ operation }: PisRequest, known: PaymentAffinity | un
 
 /** Records ids in the bank's answer that the gateway accepts only if they are recorded: the TPP may use them at once. */
 function recordIdsBeforeResponse(
-  { affinity }: ChooseEnvironmentDependencies,
+  { affinity, log }: ChooseEnvironmentDependencies,
   request: PisRequest,
   response: PisResponse,
 ): PisResponse | Promise<PisResponse> {
-  const { operation, bankIds: known } = request;
+  const { operation, bankIds: known, requestId } = request;
   const { bankIds } = response;
   if (bankIds === undefined || operation.paymentId === undefined) return response;
   if (mergeBankIds(known, bankIds) === known) return response;
   const environment = identitiesOf(request).environmentIdOf(response.environment);
-  const withIds = { environment, tenant: currentTenantId(request), bankIds };
-  const recorded = affinity.recordEnvironment(operation.paymentId, withIds, retentionOf(operation));
-  return recorded instanceof Promise ? recorded.then(() => response) : response;
+  const { paymentId } = operation;
+  const added = { paymentId, environment, tenant: currentTenantId(request), bankIds };
+  const onFailure = (thrown: unknown) => {
+    const what = 'the ids in an answer of the bank are not recorded: links with them are refused';
+    log('error', what, {
+      requestId,
+      environment: response.environment,
+      why: asGatewayError(thrown).message,
+    });
+  };
+  return affinity
+    .addBankIds({ ...added, isPermanent: isPermanent(operation) })
+    .catch(onFailure)
+    .then(() => response);
 }
 
 /** Whether there is one environment and one tenant and, for an existing payment, never were others. */
@@ -290,17 +297,4 @@ function hasOneChoice(
   if (environments.size > 1 || tenants > 1) return false;
   const { otherTenants, hasOtherEnvironments } = identitiesOf(request);
   return request.operation.paymentId === undefined || (otherTenants === 'none' && !hasOtherEnvironments);
-}
-
-/**
- * Reads the active environment. Fails if the state could not store the affinity of the new payment.
- *
- * @param started the read, if it has been started
- */
-function readActive(
-  { active, stateProblem }: ChooseEnvironmentDependencies,
-  started?: PisRequest['activeEnvironment'],
-): Promise<Pick<ActiveRecord, 'environment'>> {
-  if (stateProblem() !== undefined) return Promise.reject(stateUnavailable());
-  return started ?? active.read();
 }

@@ -4,7 +4,7 @@ import { GatewayError } from '../request/errors.ts';
 import { identitiesOf } from '../request/identities.ts';
 import type { PisRequest } from '../request/messages.ts';
 import type { EnvironmentReason } from '../request/request-events.ts';
-import type { PaymentAffinity } from './affinity-record.ts';
+import type { PaymentAffinity } from './affinity.ts';
 
 /** For a new payment: the requested environment, else the client's only one, else the active one. */
 export function routeNewPayment(request: PisRequest, active: string | undefined): string {

@@ -174,7 +174,7 @@ export class Attempt implements WriteAheadMark {
       },
     );
     if (outcome !== 'recorded') throw this.#withheld();
-    if ((await this.#named?.onOwn?.()) === false) throw this.#withheld();
+    this.#named?.onStored?.();
   }
 
   async #shortened(response: PisResponse): Promise<PisResponse> {

@@ -293,7 +293,7 @@ function happenedError(happened: Happened, environment: string, publicUrl: strin
 }
 
 /** The path of the payment's status; `undefined` if the payment id is unknown. */
-export function statusPathOf({ path, operation, paymentId }: Happened): string | undefined {
+function statusPathOf({ path, operation, paymentId }: Happened): string | undefined {
   if (paymentId === undefined) return undefined;
   if (operation === 'initiatePayment') return `${path}/${idToSegment(paymentId)}/status`;
   if (operation === 'cancelPayment' || operation === 'updatePayment') return `${path}/status`;

@@ -5,6 +5,7 @@ import type { EncryptionKeys } from '../config/encryption-keys.ts';
 import { createChangeWaiter } from '../state/change-waiter.ts';
 import type { PubSub } from '../state/ports.ts';
 import type { Database } from '../store/database.ts';
+import { deleteInBatches } from '../store/delete-in-batches.ts';
 import type { InstanceTable } from '../store/instances.ts';
 import { createLedgerTable, type LedgerKey, type LedgerRow } from '../store/ledger.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -32,12 +33,6 @@ export type LedgerServices = ReturnType<typeof createLedgerServices>;
 /** The outcome of an attempt that the database has not stored yet. Rejects until it has. */
 export type StoreOutcome = () => Promise<void>;
 
-/** `maintain` deletes what has expired on every 60th call. */
-const callsPerDeletion = 60;
-/** So many rows are deleted in one statement, and so many statements are executed at a time. */
-const deletedAtOnce = 1_000;
-const maxDeletions = 100;
-
 export function createLedgerServices({
   database,
   instances,
@@ -56,7 +51,6 @@ export function createLedgerServices({
   const running = new Set<string>();
   /** By attempt. */
   const unstored = new Map<string, StoreOutcome>();
-  let calls = 0;
 
   async function storeOutcomes(): Promise<void> {
     for (const store of [...unstored.values()]) await store();
@@ -67,11 +61,6 @@ export function createLedgerServices({
       logInDoubt(log, doubtIn(row), String(row.why));
       changes.notify(changeKeyOf(keyOf(row)));
     }
-  }
-
-  async function deleteExpired(): Promise<void> {
-    for (let deletions = 0; deletions < maxDeletions; deletions += 1)
-      if ((await table.deleteExpired(windowMs(), deletedAtOnce)) < deletedAtOnce) return;
   }
 
   return {
@@ -95,8 +84,9 @@ export function createLedgerServices({
      */
     async maintain(): Promise<void> {
       await Promise.allSettled([storeOutcomes(), recover(), inDoubt.refresh()]);
-      if (calls++ % callsPerDeletion === 0) await deleteExpired().catch(() => {});
     },
+    /** Deletes writes whose window has passed. @throws DatabaseError */
+    deleteExpired: () => deleteInBatches((limit) => table.deleteExpired(windowMs(), limit)),
     /** Before the end of the process. Never rejects. */
     async flush(): Promise<void> {
       await storeOutcomes().catch(() => {});

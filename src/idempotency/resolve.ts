@@ -37,14 +37,6 @@ export type Resolve = (resolution: Resolution) => Promise<ResolveResult>;
 interface ResolveDependencies {
   readonly table: Pick<LedgerTable, 'inDoubtWith' | 'resolveHappened' | 'resolveNotHappened'>;
   readonly notifyChanged: (key: LedgerKey) => void;
-  /** Routes later requests for a payment to the environment that created it. Returns false if it belongs to another tenant. */
-  readonly affinity: {
-    recordEnvironment(
-      paymentId: string,
-      createdBy: { readonly environment: string; readonly tenant: string; readonly initiatedAs: string },
-      retention: 'permanent' | 'expiring',
-    ): boolean | Promise<boolean>;
-  };
   readonly audit: AuditRecorder;
   /** The current name of an environment. */
   readonly environmentNameOf: (environmentId: string) => string;
@@ -53,7 +45,6 @@ interface ResolveDependencies {
 export function createResolve({
   table,
   notifyChanged,
-  affinity,
   audit,
   environmentNameOf,
 }: ResolveDependencies): Resolve {
@@ -82,7 +73,6 @@ export function createResolve({
       // Otherwise the bank's own response came first.
       if (!isStored)
         return created && (await table.inDoubtWith(id)) ? { kind: 'foreign-payment' } : { kind: 'unknown' };
-      if (created) await recordOwner(entry, created);
     } catch (thrown) {
       await audit.record(failureOf(entry, resolution, thrown)); // the database may have made the change
       throw thrown;
@@ -91,14 +81,6 @@ export function createResolve({
     await audit.record(auditEventOf(entry, resolution));
     return { kind: 'resolved' };
   };
-
-  async function recordOwner(
-    { environment, tenant }: InDoubtEntry,
-    { paymentId, initiatedAs, isPermanent }: NewPayment,
-  ): Promise<void> {
-    const retention = isPermanent ? 'permanent' : 'expiring';
-    await affinity.recordEnvironment(paymentId, { environment, tenant, initiatedAs }, retention);
-  }
 }
 
 function createdBy({ path }: InDoubtEntry, paymentId: string): NewPayment {

@@ -56,8 +56,8 @@ export interface NamedPayment {
         readonly isPermanent: boolean;
       }
     | undefined;
-  /** Called when it is stored as that of the tenant. @returns false if the response must be withheld nevertheless */
-  readonly onOwn?: () => boolean | Promise<boolean>;
+  /** Called when it is stored as that of the tenant. */
+  readonly onStored?: () => void;
   /** The error in place of the response. Counts and logs it. */
   readonly withheld: () => GatewayError;
 }

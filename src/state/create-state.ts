@@ -25,9 +25,9 @@ export function createState(
 }
 
 /** What a restart loses with these settings, as a sentence; `undefined` if nothing is lost. */
-export function lostOnRestart({ redis, file }: StateSettings): string | undefined {
-  if (redis !== null || file !== null) return undefined;
-  return 'the state is in memory: a restart loses the used X-Request-IDs, the payments in doubt, the environment of each payment, the active environment and the audit log; set state.redis or state.file';
+export function lostOnRestart({ postgres, file }: StateSettings): string | undefined {
+  if (postgres !== null || file !== null) return undefined;
+  return 'the database is in memory: a restart loses the used X-Request-IDs, the payments in doubt, the environment of each payment, the active environment and the audit log; set state.file or state.postgres';
 }
 
 /** What of the state holds data of banks, payers and requests: encrypted, if a key file is configured. */

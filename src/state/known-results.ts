@@ -12,13 +12,3 @@ export function knownResult(result: Promise<boolean>): boolean | undefined {
   if (result === yes) return true;
   return result === no ? false : undefined;
 }
-
-/** Calls `next` with the result: synchronously if that is known. Calls `fail` if `result` rejects, not if `next` fails. */
-export function whenKnown<Next>(
-  result: Promise<boolean>,
-  next: (value: boolean) => Next | Promise<Next>,
-  fail?: (thrown: unknown) => Next | Promise<Next>,
-): Next | Promise<Next> {
-  const known = knownResult(result);
-  return known === undefined ? result.then(next, fail) : next(known);
-}

@@ -97,7 +97,7 @@ export const serializeEpoch = ({ epoch, sequence }: Pick<Fence, 'epoch' | 'seque
   `${epoch} ${sequence}`;
 
 /** The inverse of `serializeEpoch`. @returns `undefined` if the text is something else */
-export function parseEpoch(text: string | undefined): Pick<Fence, 'epoch' | 'sequence'> | undefined {
+function parseEpoch(text: string | undefined): Pick<Fence, 'epoch' | 'sequence'> | undefined {
   const [, epoch, sequence] = /^(\S+) (\d+)$/.exec(text ?? '') ?? [];
   return epoch === undefined ? undefined : { epoch, sequence: Number(sequence) };
 }

@@ -85,6 +85,23 @@ export function createPaymentTable(database: Database) {
       return replaced.length > 0;
     },
 
+    /**
+     * A payment that the gateway has not initiated: its product is unknown.
+     *
+     * @returns false if there is a payment with this id in this environment
+     */
+    async insertFound(
+      payment: PaymentKey & { readonly bankIds: string; readonly isPermanent: boolean },
+    ): Promise<boolean> {
+      const { paymentId, environment, tenant, bankIds, isPermanent } = payment;
+      const inserted = await database.query(
+        `INSERT INTO payment (payment_id, environment, tenant, bank_ids, is_permanent, created_at, used_at)
+         VALUES ($1, $2, $3, $4, $5, now_ms(), now_ms()) ON CONFLICT (payment_id, environment) DO NOTHING RETURNING payment_id`,
+        [paymentId, environment, tenant, bankIds, isPermanent],
+      );
+      return inserted.length > 0;
+    },
+
     /** Deletes payments that have not been used for this long. @returns how many; call it again if that is `limit` */
     async deleteExpired(unusedMs: number, limit: number): Promise<number> {
       const deleted = await database.query(

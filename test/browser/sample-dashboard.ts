@@ -77,7 +77,7 @@ export async function startSampleDashboard(
       })),
     instances: () => [{ ...instance, figures: { ...instance.figures, ...figures }, queues }],
   };
-  const { app, events } = startAdminApi(passedPreflight, sources, undefined, {}, subscriptions, contract);
+  const { app, events } = startAdminApi(passedPreflight, sources, {}, subscriptions, contract);
   const server = createServer(app);
   const port = await listen(server);
   const timer = setInterval(events.publish, 1_000);

@@ -10,13 +10,14 @@ import { type Fleet, type Instance, startFleet } from '../kit/fleet.ts';
 import { startSingleRedis } from '../kit/fleet-redis.ts';
 import { failuresIn, measureExchange, startLoad } from '../kit/load.ts';
 import { runInNetworkNamespace, skipWithoutNetworkNamespace } from '../kit/network-namespace.ts';
+import { skipWithoutPostgres, startPostgres } from '../kit/postgres.ts';
 import { skipWithoutRedisServer } from '../kit/redis.ts';
 import { initiation, transfersPath } from '../kit/request.ts';
 import { apiKeyOf } from '../kit/two-environments.ts';
 import { until } from '../kit/within.ts';
 import { mixed } from './mixed-load.ts';
 
-describe('two processes on one port', { skip: skipWithoutRedisServer }, () => {
+describe('two processes on one port', { skip: skipWithoutRedisServer || skipWithoutPostgres }, () => {
   if (reusePortWarning() !== undefined) {
     test('warn at the start if the kernel does not migrate pending connections', async (t) => {
       const { one, other } = await startFleet(t, await startSingleRedis(t), { port: 'shared' });
@@ -26,8 +27,9 @@ describe('two processes on one port', { skip: skipWithoutRedisServer }, () => {
     // Where the kernel resets connections that a stopping process has not accepted, the gateway cannot prevent failures.
     test('restart and fail without loss in a network namespace that migrates pending connections', {
       skip: skipWithoutNetworkNamespace(),
-    }, async () => {
-      const { code, said } = await runInNetworkNamespace(import.meta.filename);
+    }, async (t) => {
+      const { socketUrl } = await startPostgres(t, 'fsync=off');
+      const { code, said } = await runInNetworkNamespace(import.meta.filename, socketUrl);
       assert.equal(code, 0, said);
       assert.match(said, /tests 2\n/);
     });

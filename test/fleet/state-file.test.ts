@@ -32,7 +32,7 @@ test('an instance with a state file that was killed still knows the active envir
 test('an instance without a state file reports in its log and in /health/ready what a restart loses', async (t) => {
   const instance = await startSingleInstance(t, {});
   const says =
-    /the state is in memory: a restart loses the used X-Request-IDs, the payments in doubt, the environment of each payment/;
+    /the database is in memory: a restart loses the used X-Request-IDs, the payments in doubt, the environment of each payment/;
   assert.match(String(await readinessReasons(instance)), says);
   assert.ok(instance.logged().some(({ level, message }) => level === 'warn' && says.test(`${message}`)));
 });

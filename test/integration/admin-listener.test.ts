@@ -117,7 +117,7 @@ describe('the admin listener without a token', () => {
     assert.deepEqual([ready.status, rest], [200, { status: 'ready' }]);
     assert.match(
       String(reasons),
-      /^the state is in memory: a restart loses [\w ,-]+; set state\.redis or state\.file$/,
+      /^the database is in memory: a restart loses [\w ,-]+; set state\.file or state\.postgres$/,
     );
     assert.equal((await call(gateway.adminUrl, { method: 'GET', path: '/metrics' })).status, 200);
   });

@@ -1,14 +1,12 @@
 /** Isolation: callers that differ in tenant, token, PSU, consent, format or coding never get each other's responses. */
 
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
 import fc from 'fast-check';
-import { createAffinityStore } from '../../src/environments/affinity.ts';
 import { call, jsonOf } from '../kit/call.ts';
 import type { Field } from '../kit/fields.ts';
 import { startInstances } from '../kit/instances.ts';
-import { redisStateFactory, sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
+import { sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
 import { initiation, transfersPath } from '../kit/request.ts';
 import { seededRuns } from '../kit/seeded-runs.ts';
 import { type StubRequest, type StubResponse, startStubBank } from '../kit/stub-bank.ts';
@@ -26,7 +24,7 @@ const caller = fc.record({
 });
 const names = ['authorization', 'psu-id', 'consent-id', 'accept', 'accept-encoding'];
 
-/** Both tenants own the payment; each response names the caller. */
+/** Each tenant has a payment with this id, at another bank; each response names the caller. */
 const respond = ({ method, header }: StubRequest): StubResponse => {
   const json = ['Content-Type', 'application/json'] as const;
   if (method === 'POST')
@@ -38,21 +36,28 @@ const respond = ({ method, header }: StubRequest): StubResponse => {
 async function startPair(t: TestContext) {
   const bank = await startStubBank(t, respond);
   const redisUrl = await sharedRedisUrl(t);
-  const prefix = `test-${randomUUID()}:`;
-  const instances = await startInstances(t, bank, redisUrl, { clients: clientSettings() }, prefix);
-  const headers = [...initiation.headers, ['X-API-Key', apiKeyOf('shop')] as const];
-  assert.equal((await call(instances[0].url, { ...initiation, headers })).status, 201);
-  await recordSecondOwner(t, redisUrl, prefix);
+  const sandbox = { baseUrl: bank.baseUrl, standardVersion: '1.3.11' };
+  const environments = {
+    ...{ active: 'sandbox', sandbox },
+    production: { ...sandbox, baseUrl: `${bank.baseUrl}/other` },
+  };
+  const sections = { environments, clients: clientSettings() };
+  const instances = await startInstances(t, bank, redisUrl, sections);
+  for (const [client, environment] of [
+    ['shop', 'sandbox'],
+    ['rival', 'production'],
+  ] as const) {
+    const named: readonly Field[] = [
+      ['X-API-Key', apiKeyOf(client)],
+      ['Penstock-Environment', environment],
+    ];
+    const created = await call(instances[0].url, {
+      ...initiation,
+      headers: [...initiation.headers, ...named],
+    });
+    assert.equal(created.status, 201, created.text);
+  }
   return { bank, instances };
-}
-
-/** As an earlier release did, which let a payment have two owners. */
-async function recordSecondOwner(t: TestContext, redisUrl: string, prefix: string): Promise<void> {
-  const state = redisStateFactory(redisUrl, prefix)();
-  t.after(() => state.close());
-  await state.open();
-  const { recordEnvironment } = createAffinityStore(state, 60_000, assert.fail);
-  await recordEnvironment('twin', { environment: 'sandbox', tenant: 'rival' }, 'expiring', () => false);
 }
 
 describe('status reads of one path on two instances', { skip: skipWithoutRedis }, () => {

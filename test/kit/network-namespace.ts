@@ -15,12 +15,13 @@ export function skipWithoutNetworkNamespace(): string | false {
   return 'no network namespace can be made here (Linux 5.14, unshare, ip); or: sysctl -w net.ipv4.tcp_migrate_req=1';
 }
 
-/** Runs a test file in a network namespace. @returns its exit status and its output */
+/** Runs a test file in a network namespace. @param postgres the address of its PostgreSQL @returns its exit status and its output */
 export async function runInNetworkNamespace(
   file: string,
+  postgres: string,
 ): Promise<{ readonly code: number | null; readonly said: string }> {
   const child = spawn('unshare', [...own, `${setUp} && exec "$0" "$1"`, process.execPath, file], {
-    env: cleanVariables(),
+    env: { ...cleanVariables(), POSTGRES_URL: postgres },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve));

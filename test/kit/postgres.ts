@@ -21,6 +21,8 @@ export const skipWithoutPostgres: string | false =
 export interface PostgresServer {
   /** The address of its database for administration. */
   readonly url: string;
+  /** The same without a network: by its socket in the file system. */
+  readonly socketUrl: string;
   kill(): Promise<void>;
   restart(): Promise<void>;
 }
@@ -64,7 +66,7 @@ export async function startPostgres(
   const start = async () => {
     const options = [
       'listen_addresses=127.0.0.1',
-      'unix_socket_directories=',
+      `unix_socket_directories=${folder}`,
       'max_connections=500',
       ...settings,
     ];
@@ -79,6 +81,7 @@ export async function startPostgres(
   await start();
   return {
     url,
+    socketUrl: `${url}?host=${folder}`,
     kill,
     async restart() {
       await kill();

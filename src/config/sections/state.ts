@@ -55,7 +55,7 @@ export const state = z
       .default(null)
       .describe(
         'The PostgreSQL database (14 or newer) that all instances share: postgres://user@host:5432/database, with sslmode, sslrootcert, ' +
-          'sslcert and sslkey as for libpq. Payments are not recorded in it yet, so Redis is required as well. ' +
+          'sslcert and sslkey as for libpq. Tenants and banks are not recorded in it yet, so Redis is required as well. ' +
           'URLs with a password are allowed in the environment variable only.',
       ),
     redis: redis
@@ -82,7 +82,7 @@ export const state = z
       .default(null)
       .describe(
         'The database file of a single instance. Its folder must exist; a second file, with .records behind the name, has what is not in the ' +
-          'database yet. Without Redis and without a file, the state is in memory, and a restart loses it.',
+          'database yet, unless it is in Redis. Without a file and without PostgreSQL, the database is in memory, and a restart loses it.',
       ),
     confirm: z
       .strictObject({

@@ -145,9 +145,9 @@ const contradictions: readonly (readonly [what: string, text: string, ...errors:
     ':2 state.file: state.file and state.postgres cannot be set together: each is the whole database; remove one of them',
   ],
   [
-    'Redis and a state file together',
-    `${minimalConfig}state: { redis: 'redis://localhost:6379', file: state.db }`,
-    ':2 state.file: state.file and state.redis cannot be set together; remove one of them',
+    'PostgreSQL without Redis',
+    `${minimalConfig}state: { postgres: 'postgres://penstock@db:5432/penstock' }`,
+    ':2 state.postgres: tenants and banks are still recorded in Redis, and without it in the memory of each instance: set state.redis as well',
   ],
   [
     'required durability of a state in memory',
@@ -155,14 +155,14 @@ const contradictions: readonly (readonly [what: string, text: string, ...errors:
     ':2 state.durability: the state is in memory, and a restart loses it; set state.redis or state.file',
   ],
   [
-    'a shared port without Redis',
-    `${minimalConfig}listen: { reusePort: true }`,
-    ':2 listen.reusePort: processes that share a port must share their state, otherwise a payment could be sent twice; set state.redis',
+    'a shared port without PostgreSQL',
+    `${minimalConfig}listen: { reusePort: true }\nstate: { redis: 'redis://r:6379' }`,
+    ':2 listen.reusePort: processes that share a port need one database, otherwise a payment could be sent twice; set state.postgres',
   ],
   [
-    'several instances without Redis',
-    `${minimalConfig}shaping: { expectedInstances: 2 }`,
-    ':2 shaping.expectedInstances: several instances must share their state, otherwise a payment could be sent twice; set state.redis',
+    'several instances without PostgreSQL',
+    `${minimalConfig}shaping: { expectedInstances: 2 }\nstate: { redis: 'redis://r:6379' }`,
+    ':2 shaping.expectedInstances: several instances need one database, otherwise a payment could be sent twice; set state.postgres',
   ],
   [
     'a password of PostgreSQL in the file',
@@ -253,7 +253,6 @@ describe('settings that look contradictory but are valid', () => {
     'one port on two addresses': `${minimalConfig}listen: { host: 192.0.2.1, port: 9090 }`,
     'two listeners that take any free port': `${minimalConfig}listen: { port: 0 }\nadmin: { port: 0 }`,
     'an admin listener on the network for operators with tokens': `${minimalConfig}admin: { host: 0.0.0.0, operators: [{ name: a, tokenSha256: ${key('1')} }] }`,
-    'PostgreSQL without Redis': `${minimalConfig}state: { postgres: 'postgres://penstock@db:5432/penstock' }`,
     'a single environment without an active one': 'environments: { only: { baseUrl: https://a.example } }',
     'several environments for one client': `${twoEnvironments}clients: [{ name: a, apiKeySha256: ${key('1')}, environments: [a, b] }]`,
   };

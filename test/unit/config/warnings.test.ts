@@ -85,7 +85,7 @@ const cases: readonly (readonly [what: string, text: string, ...warnings: readon
   [
     'a state in memory',
     bank + operators,
-    /^:1 state: the state is in memory: after a restart, a repeated payment is sent to the bank again; set state\.redis or state\.file$/,
+    /^:1 state: the database is in memory: after a restart, a repeated payment is sent to the bank again; set state\.file or state\.postgres$/,
   ],
   [
     'a state file in a folder that does not exist',

@@ -1,251 +1,248 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { createAffinityStore } from '../../../src/environments/affinity.ts';
-import type { PaymentAffinity } from '../../../src/environments/affinity-record.ts';
-import { createMemoryState } from '../../../src/state/memory.ts';
-import type { State } from '../../../src/state/ports.ts';
-import { createFailingState } from '../../kit/failing-state.ts';
-import { captureLog } from '../../kit/log-capture.ts';
-import { dayMs, useFakeClocks } from './fake-clocks.ts';
+import { createAffinityStore, type PaymentAffinity } from '../../../src/environments/affinity.ts';
+import type { Database } from '../../../src/store/database.ts';
+import { migrate } from '../../../src/store/migrations.ts';
+import { createPaymentTable } from '../../../src/store/payments.ts';
+import { inMemory, openSqlite } from '../../../src/store/sqlite.ts';
+import { newGatewayDatabase } from '../../kit/database.ts';
+import { createFaultyDatabase } from '../../kit/faulty-database.ts';
+import { until } from '../../kit/within.ts';
+import { dayMs } from './fake-clocks.ts';
 import { errorOf } from './requests.ts';
+import { storePayment } from './stored-payments.ts';
 
-const inSandbox: PaymentAffinity = { environment: 'sandbox', tenant: 'shop' };
-const inProduction: PaymentAffinity = { environment: 'production', tenant: 'shop' };
-const rivals: PaymentAffinity = { environment: 'sandbox', tenant: 'rival' };
+const transfer = 'payments/sepa-credit-transfers';
+const inSandbox: PaymentAffinity = {
+  ...{ environment: 'sandbox', tenant: 'shop', initiatedAs: transfer, bankIds: undefined },
+};
+const inProduction = { ...inSandbox, environment: 'production' };
+const rivals = { ...inSandbox, tenant: 'rival' };
 
-/** An instance of the gateway on a state that it may share with others. */
-const instanceOn = (state: State) => createAffinityStore(state, 400 * dayMs, captureLog().log);
+/** An instance of the gateway on a database that it may share with others. */
+const instanceOn = (database: Database) => createAffinityStore(createPaymentTable(database), 400 * dayMs);
 
-describe('the affinity of a payment', () => {
-  test('is available on the instance that recorded it and on every other one', async () => {
-    const state = createMemoryState();
-    const one = instanceOn(state);
-    await one.recordEnvironment('p-1', inSandbox, 'expiring');
-    assert.deepEqual(await one.environmentsOf('p-1', 'shop'), [inSandbox]);
-    assert.deepEqual(await instanceOn(state).environmentsOf('p-1', 'shop'), [inSandbox]);
-  });
-
-  test('is empty for an id that was not recorded, and ids are case-sensitive', async () => {
-    const store = instanceOn(createMemoryState());
-    await store.recordEnvironment('Payment', inSandbox, 'expiring');
-    for (const id of ['another', 'payment', 'Payment ', '']) {
-      assert.deepEqual(await store.environmentsOf(id, 'shop'), []);
-    }
-  });
-
-  test('can contain several environments and tenants, and never loses one', async () => {
-    const state = createMemoryState();
-    const one = instanceOn(state);
-    await one.recordEnvironment('p-1', inSandbox, 'expiring');
-    await one.recordEnvironment('p-1', inProduction, 'expiring');
-    const elsewhere = { environment: 'staging', tenant: 'rival' };
-    await instanceOn(state).recordEnvironment('p-1', elsewhere, 'expiring');
-    assert.deepEqual(await instanceOn(state).environmentsOf('p-1', 'shop'), [
-      inSandbox,
-      inProduction,
-      elsewhere,
-    ]);
-  });
-
-  test('never gets a second tenant in one environment, whichever instance records it', async () => {
-    const state = createMemoryState();
-    const [one, other] = [instanceOn(state), instanceOn(state)];
-    assert.equal(await one.recordEnvironment('p-1', inSandbox, 'expiring'), true);
-    for (const instance of [one, other]) {
-      assert.equal(await instance.recordEnvironment('p-1', rivals, 'expiring'), false);
-      assert.equal(await instance.recordEnvironment('p-1', inSandbox, 'expiring'), true);
-    }
-    assert.deepEqual(await other.environmentsOf('p-1', 'rival'), [inSandbox]);
-  });
-
-  test('gets one of two tenants that are recorded at the same time', async () => {
-    const state = createMemoryState();
-    const all = [inSandbox, rivals].map((affinity) =>
-      instanceOn(state).recordEnvironment('p-1', affinity, 'expiring'),
-    );
-    assert.deepEqual((await Promise.all(all)).toSorted(), [false, true]);
-    assert.equal((await instanceOn(state).environmentsOf('p-1', 'shop')).length, 1);
-  });
-
-  test('can have another identity of the same tenant', async () => {
-    const store = instanceOn(createMemoryState());
-    await store.recordEnvironment('p-1', inSandbox, 'expiring');
-    assert.equal(await store.recordEnvironment('p-1', rivals, 'expiring', () => false), true);
-  });
-
-  test('contains an environment once, however often it is recorded', async () => {
-    const store = instanceOn(createMemoryState());
-    for (const _ of [1, 2, 3]) await store.recordEnvironment('p-1', inSandbox, 'expiring');
-    assert.deepEqual(await store.environmentsOf('p-1', 'shop'), [inSandbox]);
-  });
-
-  test('costs one operation on the state when it is recorded for a new payment', async () => {
-    const state = createFailingState();
-    await instanceOn(state).recordEnvironment('p-1', inSandbox, 'expiring');
-    assert.deepEqual(
-      state.operations.map((operation) => operation.replace(/ .*/, '')),
-      ['writeIfAbsent'],
-    );
-  });
-
-  test('is recorded if the stored record expires during the write', async () => {
-    const state = createMemoryState();
-    await instanceOn(state).recordEnvironment('p-1', inProduction, 'expiring');
-    const read = async (key: string) => {
-      await state.keyValues.remove(key);
-      return undefined;
-    };
-    await instanceOn({ ...state, keyValues: { ...state.keyValues, read } }).recordEnvironment(
-      'p-1',
-      inSandbox,
-      'expiring',
-    );
-    assert.deepEqual(await instanceOn(state).environmentsOf('p-1', 'shop'), [inSandbox]);
-  });
-
-  test('contains all environments that several instances record at the same time', async () => {
-    const state = createMemoryState();
-    const affinities = ['one', 'two', 'three', 'four'].map((environment) => ({
-      environment,
-      tenant: 'shop',
-    }));
-    await Promise.all(
-      affinities.map((affinity) => instanceOn(state).recordEnvironment('p-1', affinity, 'expiring')),
-    );
-    const known = await instanceOn(state).environmentsOf('p-1', 'shop');
-    assert.deepEqual(new Set(known), new Set(affinities));
-  });
-
-  test('includes other tenants, because the routing rules check the owner', async () => {
-    const store = instanceOn(createMemoryState());
-    await store.recordEnvironment('p-1', rivals, 'expiring');
-    assert.deepEqual(await store.environmentsOf('p-1', 'shop'), [rivals]);
-  });
-
-  test('is stored under a hash of the payment id', async () => {
-    const state = createFailingState();
-    await instanceOn(state).recordEnvironment('1234-wertiq-983', inSandbox, 'expiring');
-    assert.ok(state.operations.length > 0);
-    assert.ok(!state.operations.some((operation) => operation.includes('wertiq')));
-  });
-});
-
-describe('the affinity cache of an instance', () => {
-  test('does not hide an affinity of the caller that another instance stored', async () => {
-    const state = createMemoryState();
-    const silent = createFailingState(state);
-    const one = instanceOn(state);
-    await one.recordEnvironment('p-1', rivals, 'expiring');
-    silent.fail('publish');
-    await instanceOn(silent).recordEnvironment('p-1', inProduction, 'expiring');
-    assert.deepEqual(await one.environmentsOf('p-1', 'shop'), [rivals, inProduction]);
-  });
-
-  // A published message may be lost, and in a cluster it may arrive late.
-  test('does not hide a second affinity that another instance stored, even without a published message', async () => {
-    const state = createMemoryState();
-    const silent = createFailingState(state);
-    const one = instanceOn(state);
-    await one.recordEnvironment('p-1', inSandbox, 'expiring');
-    silent.fail('publish');
-    await instanceOn(silent).recordEnvironment('p-1', inProduction, 'expiring');
-    assert.deepEqual(await one.environmentsOf('p-1', 'shop'), [inSandbox, inProduction]);
-  });
-
-  test('keeps an affinity that the state has lost', async () => {
-    const state = createMemoryState();
-    const store = instanceOn(
-      createFailingState({ ...state, keyValues: { ...state.keyValues, read: async () => undefined } }),
-    );
-    await store.recordEnvironment('p-1', inSandbox, 'expiring');
-    assert.deepEqual(await store.environmentsOf('p-1', 'shop'), [inSandbox]);
-  });
-});
-
-describe('an affinity record that cannot be read', () => {
-  const corrupt = [
-    '',
-    'sandbox',
-    '{}',
-    '{"v":2,"homes":[{"environment":"sandbox","tenant":"shop"}],"renewedAt":0,"endless":false}',
-    '{"v":1,"homes":[],"renewedAt":0,"endless":false}',
-    '{"v":1,"homes":[{"environment":"sandbox"}],"renewedAt":0,"endless":false}',
-  ];
-
-  for (const value of corrupt) {
-    test(`fails the request and is left alone: ${value || 'empty text'}`, async () => {
-      const state = createFailingState();
-      const store = instanceOn(state);
-      await store.environmentsOf('p-1', 'shop');
-      const key = state.operations[0]?.replace('read ', '') ?? '';
-      await state.keyValues.write(key, value);
-      const { code, message } = await errorOf(() => store.environmentsOf('p-1', 'shop'));
-      assert.equal(code, 'STATE_UNAVAILABLE');
-      assert.doesNotMatch(message, /p-1|sandbox/);
-      assert.equal(await state.keyValues.read(key), value);
-    });
-  }
-});
-
-function startWithFakeClocks(t: TestContext) {
-  const advance = useFakeClocks(t);
-  const state = createFailingState();
-  /** Reads with a new instance, which has cached nothing. */
-  const read = () => instanceOn(state).environmentsOf('p-1', 'shop');
-  const renewals = () => state.operations.filter((operation) => operation.startsWith('replace')).length;
-  return { advance, state, store: instanceOn(state), read, renewals };
+async function start(t: TestContext) {
+  const database = await newGatewayDatabase(t);
+  const connection = createFaultyDatabase(database);
+  return { database, connection, one: instanceOn(connection) };
 }
 
-describe('the expiry of an affinity record', () => {
+describe('the affinity of a payment', () => {
+  test('is that which the ledger has stored, on every instance', async (t) => {
+    const { database, one } = await start(t);
+    await storePayment(database, 'p-1', inSandbox);
+    assert.deepEqual(await one.environmentsOf('p-1', 'shop'), [inSandbox]);
+    assert.deepEqual(await instanceOn(database).environmentsOf('p-1', 'shop'), [inSandbox]);
+  });
+
+  test('is empty for an id that was not stored, and ids are case-sensitive', async (t) => {
+    const { database, one } = await start(t);
+    await storePayment(database, 'Payment', inSandbox);
+    for (const id of ['another', 'payment', 'Payment ', '', 'Payment\0'])
+      assert.deepEqual(await one.environmentsOf(id, 'shop'), [], JSON.stringify(id));
+  });
+
+  test('can contain several environments, and includes other tenants, because the routing rules check the owner', async (t) => {
+    const { database, one } = await start(t);
+    await storePayment(database, 'p-1', rivals);
+    await storePayment(database, 'p-1', inProduction);
+    const found = await one.environmentsOf('p-1', 'shop');
+    assert.deepEqual(new Set(found), new Set([rivals, inProduction]));
+  });
+
+  test('never gets a second tenant in one environment', async (t) => {
+    const { database, one } = await start(t);
+    assert.equal(await storePayment(database, 'p-1', inSandbox), true);
+    assert.equal(await storePayment(database, 'p-1', rivals), false);
+    assert.deepEqual(await one.environmentsOf('p-1', 'rival'), [inSandbox]);
+  });
+
+  test('is looked up with one statement for all requests of a moment', async (t) => {
+    const { database, connection, one } = await start(t);
+    await storePayment(database, 'p-1', inSandbox);
+    const before = connection.statements.length;
+    await Promise.all(['p-1', 'p-2', 'p-1'].map((id) => one.environmentsOf(id, 'shop')));
+    assert.equal(connection.statements.length, before + 1);
+  });
+});
+
+describe('the affinities that an instance has cached', () => {
+  test('are those that it has stored or read, and cost no statement', async (t) => {
+    const { database, connection, one } = await start(t);
+    await storePayment(database, 'read', inProduction);
+    await one.environmentsOf('read', 'shop');
+    one.cacheStored('stored', inSandbox);
+    const before = connection.statements.length;
+    assert.deepEqual(one.lastSeen('read'), [inProduction]);
+    assert.deepEqual(one.lastSeen('stored'), [inSandbox]);
+    assert.deepEqual(one.lastSeen('another'), []);
+    assert.equal(connection.statements.length, before);
+  });
+
+  test('never hide one that another instance has stored', async (t) => {
+    const { database, one } = await start(t);
+    await storePayment(database, 'p-1', inSandbox);
+    one.cacheStored('p-1', inSandbox);
+    await storePayment(database, 'p-1', inProduction);
+    assert.deepEqual(new Set(await one.environmentsOf('p-1', 'shop')), new Set([inSandbox, inProduction]));
+    assert.equal(one.lastSeen('p-1').length, 2);
+  });
+
+  test('contain both environments that gave one id to two payments', async (t) => {
+    const { one } = await start(t);
+    one.cacheStored('p-1', inSandbox);
+    one.cacheStored('p-1', inProduction);
+    assert.deepEqual(one.lastSeen('p-1'), [inSandbox, inProduction]);
+  });
+
+  test('do not contain a payment whose id was given again, because its product may be another one', async (t) => {
+    const { one } = await start(t);
+    one.cacheStored('p-1', inSandbox);
+    one.cacheStored('p-1', { ...inSandbox, initiatedAs: 'payments/instant-sepa-credit-transfers' });
+    assert.deepEqual(one.lastSeen('p-1'), []);
+  });
+
+  test('answer while the database is unreachable, and only for one of their tenants', async (t) => {
+    const { database, connection, one } = await start(t);
+    await storePayment(database, 'read', inProduction);
+    await one.environmentsOf('read', 'shop');
+    one.cacheStored('stored', rivals);
+    connection.fail('before');
+    assert.deepEqual(await one.environmentsOf('read', 'shop'), [inProduction]);
+    assert.deepEqual(await one.environmentsOf('stored', 'rival'), [rivals]);
+    for (const id of ['stored', 'unknown']) {
+      const { code } = await errorOf(() => one.environmentsOf(id, 'shop'));
+      assert.equal(code, 'STATE_UNAVAILABLE', id);
+    }
+    connection.recover();
+    assert.deepEqual(await one.environmentsOf('unknown', 'shop'), []);
+  });
+});
+
+describe('ids that a later answer names', () => {
+  const later = { ...{ paymentId: 'p-1', environment: 'sandbox', tenant: 'shop' }, isPermanent: false };
+  const idsOf = async (database: Database) =>
+    (await instanceOn(database).environmentsOf('p-1', 'shop')).map(({ bankIds }) => bankIds);
+
+  test('are added to those of the payment, whichever instance adds them', async (t) => {
+    const { database } = await start(t);
+    const bankIds = { payment: 'p%2D1', authorisations: ['a=b'] };
+    await storePayment(database, 'p-1', { ...inSandbox, bankIds });
+    const added = ['c=d', 'e=f', 'g=h'].map((id) =>
+      instanceOn(database).addBankIds({ ...later, bankIds: { authorisations: [id] } }),
+    );
+    await Promise.all(added);
+    const [found] = await idsOf(database);
+    assert.equal(found?.payment, 'p%2D1');
+    assert.deepEqual(found?.authorisations.toSorted(), ['a=b', 'c=d', 'e=f', 'g=h']);
+  });
+
+  test('are recorded for a payment that the gateway has not initiated', async (t) => {
+    const { database, one } = await start(t);
+    const bankIds = { authorisations: ['a=b'] };
+    await one.addBankIds({ ...later, bankIds });
+    assert.deepEqual(await one.environmentsOf('p-1', 'shop'), [
+      { ...inSandbox, initiatedAs: undefined, bankIds },
+    ]);
+    assert.deepEqual(await idsOf(database), [bankIds]);
+  });
+
+  test('are never recorded for the payment of another tenant', async (t) => {
+    const { database, one } = await start(t);
+    await storePayment(database, 'p-1', rivals);
+    await one.addBankIds({ ...later, bankIds: { authorisations: ['a=b'] } });
+    assert.deepEqual(await one.environmentsOf('p-1', 'shop'), [rivals]);
+  });
+
+  for (const text of ['', 'sandbox', '[]', '{}', '{"authorisations":"a"}'])
+    test(`fail the request if they are unreadable: ${text || 'empty text'}`, async (t) => {
+      const { database, one } = await start(t);
+      await storePayment(database, 'p-1', inSandbox);
+      await database.query('UPDATE payment SET bank_ids = $1', [text]);
+      const { code, message } = await errorOf(() => one.environmentsOf('p-1', 'shop'));
+      assert.equal(code, 'STATE_UNAVAILABLE');
+      assert.doesNotMatch(message, /p-1|sandbox/);
+    });
+});
+
+/** A database with a clock of its own. */
+async function startWithClock(t: TestContext) {
+  let nowMs = Date.parse('2026-01-01T12:00:00Z');
+  const database = openSqlite(inMemory, () => nowMs);
+  t.after(() => database.close());
+  await migrate(database);
+  const connection = createFaultyDatabase(database);
+  const one = instanceOn(connection);
+  return {
+    database,
+    connection,
+    one,
+    advance(ms: number) {
+      nowMs += ms;
+    },
+    async read() {
+      await one.deleteExpired();
+      return one.environmentsOf('p-1', 'shop');
+    },
+    renewals: () => connection.statements.filter((sql) => /UPDATE payment SET used_at/.test(sql)).length,
+  };
+}
+
+describe('the expiry of an affinity', () => {
   test('happens after the configured time without use', async (t) => {
-    const { advance, store, read } = startWithFakeClocks(t);
-    await store.recordEnvironment('p-1', inSandbox, 'expiring');
-    advance(400 * dayMs);
+    const { database, advance, read } = await startWithClock(t);
+    await storePayment(database, 'p-1', inSandbox);
+    advance(400 * dayMs + 1);
     assert.deepEqual(await read(), []);
   });
 
   test('is postponed by every use', async (t) => {
-    const { advance, store, read } = startWithFakeClocks(t);
-    await store.recordEnvironment('p-1', inSandbox, 'expiring');
-    advance(399 * dayMs);
-    assert.deepEqual(await read(), [inSandbox]);
-    advance(399 * dayMs);
-    assert.deepEqual(await read(), [inSandbox]);
-    advance(400 * dayMs);
+    const { database, advance, read, renewals } = await startWithClock(t);
+    await storePayment(database, 'p-1', inSandbox);
+    for (const use of [1, 2]) {
+      advance(399 * dayMs);
+      assert.deepEqual(await read(), [inSandbox]);
+      await until(2_000, 'the use is stored', () => renewals() === use);
+    }
+    advance(401 * dayMs);
     assert.deepEqual(await read(), []);
   });
 
   test('is postponed by at most one write per day', async (t) => {
-    const { advance, store, renewals } = startWithFakeClocks(t);
-    await store.recordEnvironment('p-1', inSandbox, 'expiring');
-    for (let minute = 0; minute < 3 * 24 * 60; minute += 1) {
-      await store.environmentsOf('p-1', 'shop');
-      advance(60_000);
+    const { database, advance, one, renewals } = await startWithClock(t);
+    await storePayment(database, 'p-1', inSandbox);
+    for (let hour = 0; hour < 3 * 24; hour += 1) {
+      await one.environmentsOf('p-1', 'shop');
+      await one.environmentsOf('p-1', 'shop'); // so that a renewal has ended
+      advance(3_600_000);
     }
     assert.equal(renewals(), 2);
   });
 
-  test('does not make a read fail if the renewal fails', async (t) => {
-    const { advance, state, store, read } = startWithFakeClocks(t);
-    await store.recordEnvironment('p-1', inSandbox, 'expiring');
+  test('is not postponed by another tenant, which must not find out that the payment exists', async (t) => {
+    const { database, advance, one, renewals } = await startWithClock(t);
+    await storePayment(database, 'p-1', inSandbox);
     advance(2 * dayMs);
-    state.fail('replace');
-    assert.deepEqual(await read(), [inSandbox]);
-  });
-
-  test('never happens for a standing order, which needs no renewal', async (t) => {
-    const { advance, store, read, renewals } = startWithFakeClocks(t);
-    await store.recordEnvironment('p-1', inSandbox, 'permanent');
-    advance(10_000 * dayMs);
-    assert.deepEqual(await read(), [inSandbox]);
+    await one.environmentsOf('p-1', 'rival');
+    await one.environmentsOf('p-1', 'rival');
     assert.equal(renewals(), 0);
   });
 
-  test('never happens for a standing order, even if another payment has the same id', async (t) => {
-    const { advance, store, read } = startWithFakeClocks(t);
-    await store.recordEnvironment('p-1', inSandbox, 'permanent');
-    await store.recordEnvironment('p-1', inProduction, 'expiring');
+  test('does not make a read fail if the renewal fails', async (t) => {
+    const { database, advance, connection, one } = await startWithClock(t);
+    await storePayment(database, 'p-1', inSandbox);
+    advance(2 * dayMs);
+    connection.fail('before', /UPDATE payment SET used_at/);
+    for (const _ of [1, 2]) assert.deepEqual(await one.environmentsOf('p-1', 'shop'), [inSandbox]);
+  });
+
+  test('never happens for a standing order, which needs no renewal', async (t) => {
+    const { database, advance, read, renewals } = await startWithClock(t);
+    await storePayment(database, 'p-1', inSandbox, true);
+    await storePayment(database, 'p-1', inSandbox); // another payment of the tenant with the same id
     advance(10_000 * dayMs);
-    assert.deepEqual(await read(), [inSandbox, inProduction]);
+    assert.deepEqual(await read(), [inSandbox]);
+    assert.equal(renewals(), 0);
   });
 });

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import type { AffinityRetention, PaymentAffinity } from '../../../src/environments/affinity-record.ts';
+import type { PaymentAffinity } from '../../../src/environments/affinity.ts';
 import { chooseEnvironment, prefetchWithClaim } from '../../../src/environments/choose-environment.ts';
 import { GatewayError } from '../../../src/request/errors.ts';
 import type { NamedPayment, PisRequest, RoutedRequest } from '../../../src/request/messages.ts';
-import { captureLog } from '../../kit/log-capture.ts';
-import { deadlines, dependenciesFor, withRecordedAffinities, withUnreachableState } from './dependencies.ts';
+import { deadlines, dependenciesFor, withUnreachableState } from './dependencies.ts';
 import {
   authorisation,
   bankResponse,
@@ -382,63 +381,60 @@ describe('the stage chooseEnvironment while the state is unavailable', () => {
     assert.equal(await refusalOf(never, initiation()), 'STATE_UNAVAILABLE');
   });
 
-  test('refuses requests for payments if there are several tenants, even if ifStateFails is allow', async () => {
-    const several = { ...dependencies, tenants: 2, ifStateFails: 'allow' } as const;
+  test('refuses requests for payments if there are several tenants, whichever environment is named', async () => {
+    const several = { ...dependencies, tenants: 2 };
     assert.equal(await refusalOf(several, statusRead({ named: 'sandbox' })), 'STATE_UNAVAILABLE');
   });
 });
 
-describe('the affinity that chooseEnvironment records', () => {
-  interface Recorded {
-    readonly id: string;
-    readonly affinity: PaymentAffinity;
-    readonly retention: AffinityRetention;
-  }
-
-  /** What the stage records from the response to a request. */
-  async function recordedFrom(request: PisRequest, body: unknown, status = 201) {
-    const recorded: Recorded[] = [];
-    const { log, lines } = captureLog();
-    const dependencies = withRecordedAffinities(
-      dependenciesFor({ active: 'production', affinities: [inProduction], log }),
-      (id, affinity, retention) => void recorded.push({ id, affinity, retention }),
-    );
+describe('the payment that chooseEnvironment names to the ledger', () => {
+  /** What the stage names from the response to a request, and what it caches when the ledger has stored it. */
+  async function namedFrom(request: PisRequest, body: unknown, status = 201) {
+    const named: NamedPayment[] = [];
+    const cached: unknown[] = [];
+    const dependencies = dependenciesFor({ active: 'production', affinities: [inProduction] });
+    const affinity = {
+      ...dependencies.affinity,
+      cacheStored: (...stored: readonly unknown[]) => void cached.push(stored),
+    };
     const response = bankResponse('production', body, status);
     const writeAheadMark = {
       markSending: async () => ({ untilMs: 0, untilWallMs: 0 }),
       onDeadline() {},
       lateAnswerMs: 0,
       followsReleasedAttempt: false,
-      namePayment: ({ onOwn }: NamedPayment) => void onOwn?.(),
+      namePayment: (payment: NamedPayment) => void named.push(payment),
     };
-    const marked = { ...request, writeAheadMark };
-    assert.equal(await chooseEnvironment(dependencies)(marked, async () => response), response);
-    return { recorded, lines };
+    const stage = chooseEnvironment({ ...dependencies, affinity });
+    assert.equal(await stage({ ...request, writeAheadMark }, async () => response), response);
+    assert.deepEqual(cached, [], 'it is not stored yet');
+    for (const { onStored } of named) onStored?.();
+    return { created: named.map((payment) => payment.created), cached };
   }
 
-  test('names the environment and the tenant of an accepted initiation', async () => {
+  test('is that of the response, with the environment and the tenant of the request', async () => {
     for (const status of [200, 201, 202, 303, 400, 401, 409, 429, 500]) {
-      const { recorded } = await recordedFrom(initiation({ client: shop }), { paymentId: 'p-1' }, status);
-      const affinity = { ...inProduction, initiatedAs: 'payments/sepa-credit-transfers' };
-      assert.deepEqual(recorded, [{ id: 'p-1', affinity, retention: 'expiring' }]);
+      const { created, cached } = await namedFrom(initiation({ client: shop }), { paymentId: 'p-1' }, status);
+      const initiatedAs = 'payments/sepa-credit-transfers';
+      assert.deepEqual(created, [{ paymentId: 'p-1', initiatedAs, bankIds: undefined, isPermanent: false }]);
+      assert.deepEqual(cached, [['p-1', { ...inProduction, initiatedAs }]]);
     }
   });
 
-  test('is permanent for standing orders', async () => {
-    const { recorded } = await recordedFrom(initiation({}, 'periodic-payments'), { paymentId: 'p-1' });
+  test('is permanent if it is a standing order', async () => {
+    const { created } = await namedFrom(initiation({}, 'periodic-payments'), { paymentId: 'p-1' });
     assert.deepEqual(
-      recorded.map(({ retention }) => retention),
-      ['permanent'],
+      created.map((one) => one?.isPermanent),
+      [true],
     );
   });
 
   test('is absent if the response names no payment, and for other operations', async () => {
     for (const status of [200, 202, 400, 409, 500]) {
-      const { recorded } = await recordedFrom(initiation(), { transactionStatus: 'RCVD' }, status);
-      assert.deepEqual(recorded, []);
+      const { created, cached } = await namedFrom(initiation(), { transactionStatus: 'RCVD' }, status);
+      assert.deepEqual([created.filter(Boolean), cached], [[], []]);
     }
-    for (const request of [statusRead(), authorisation(), cancellation()]) {
-      assert.deepEqual((await recordedFrom(request, { paymentId: 'p-1' })).recorded, []);
-    }
+    for (const request of [statusRead(), authorisation(), cancellation()])
+      assert.deepEqual((await namedFrom(request, { paymentId: 'p-1' })).created, []);
   });
 });

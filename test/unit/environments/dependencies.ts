@@ -1,6 +1,6 @@
 /** Fake dependencies of the chooseEnvironment stage. */
 
-import type { AffinityRetention, PaymentAffinity } from '../../../src/environments/affinity-record.ts';
+import type { PaymentAffinity } from '../../../src/environments/affinity.ts';
 import type { chooseEnvironment } from '../../../src/environments/choose-environment.ts';
 import { GatewayError } from '../../../src/request/errors.ts';
 import { environmentOf } from '../../kit/environment.ts';
@@ -33,11 +33,11 @@ export function dependenciesFor(options: Options = {}): Dependencies {
     },
     prefetchStatus: () => undefined,
     prefetchPermit: () => {},
-    stateProblem: () => undefined,
     affinity: {
       environmentsOf: async () => affinities,
       lastSeen: () => [],
-      recordEnvironment: async () => true,
+      cacheStored: () => {},
+      addBankIds: async () => {},
     },
   };
 }
@@ -48,23 +48,6 @@ export function withUnreachableState(dependencies: Dependencies): Dependencies {
     ...dependencies,
     active: { ...dependencies.active, read: async () => unavailable() },
     affinity: { ...dependencies.affinity, environmentsOf: async () => unavailable() },
-  };
-}
-
-/** The same, but reports recorded affinities to the callback. */
-export function withRecordedAffinities(
-  dependencies: Dependencies,
-  onRecord: (id: string, affinity: PaymentAffinity, retention: AffinityRetention) => void,
-): Dependencies {
-  return {
-    ...dependencies,
-    affinity: {
-      ...dependencies.affinity,
-      recordEnvironment: async (id, affinity, retention) => {
-        onRecord(id, affinity, retention);
-        return true;
-      },
-    },
   };
 }
 

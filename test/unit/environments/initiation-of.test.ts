@@ -1,26 +1,24 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
-import { setImmediate } from 'node:timers/promises';
-import { createAffinityStore } from '../../../src/environments/affinity.ts';
-import type { PaymentAffinity } from '../../../src/environments/affinity-record.ts';
+import { describe, type TestContext, test } from 'node:test';
+import { createAffinityStore, type PaymentAffinity } from '../../../src/environments/affinity.ts';
 import { createInitiationOf } from '../../../src/environments/initiation-of.ts';
 import { type Identities, namesAsIdentities } from '../../../src/request/identities.ts';
 import type { PisRequest } from '../../../src/request/messages.ts';
-import { createMemoryState } from '../../../src/state/memory.ts';
-import type { State } from '../../../src/state/ports.ts';
+import type { Database } from '../../../src/store/database.ts';
+import { createPaymentTable } from '../../../src/store/payments.ts';
+import { newGatewayDatabase } from '../../kit/database.ts';
 import { environmentOf } from '../../kit/environment.ts';
-import { createFailingState } from '../../kit/failing-state.ts';
-import { captureLog } from '../../kit/log-capture.ts';
+import { createFaultyDatabase } from '../../kit/faulty-database.ts';
 import { dayMs } from './fake-clocks.ts';
 import { cancellation, initiation, rival } from './requests.ts';
+import { storePayment } from './stored-payments.ts';
 
 const transfer = 'payments/sepa-credit-transfers';
 const instant = 'payments/instant-sepa-credit-transfers';
 const inSandbox: PaymentAffinity = { environment: 'sandbox', tenant: 'shop', initiatedAs: transfer };
-const unknownProduct: PaymentAffinity = { environment: 'sandbox', tenant: 'shop' };
 
-/** An instance of the gateway on a state that it may share with others. */
-const instanceOn = (state: State) => createAffinityStore(state, 400 * dayMs, captureLog().log);
+/** An instance of the gateway on a database that it may share with others. */
+const instanceOn = (database: Database) => createAffinityStore(createPaymentTable(database), 400 * dayMs);
 
 const paymentId = 'a-payment'; // of the requests in requests.ts
 
@@ -31,23 +29,23 @@ const routed = (changes: Partial<PisRequest> = {}): PisRequest => ({
   ...changes,
 });
 
-/** What an instance on this state knows after a request has read the record. */
-async function initiationOn(state: State, request: PisRequest = routed()): Promise<string | undefined> {
-  const affinity = instanceOn(state);
+/** What an instance knows after a request has read the payments with this id. */
+async function initiationOn(database: Database, request: PisRequest = routed()): Promise<string | undefined> {
+  const affinity = instanceOn(database);
   await affinity.environmentsOf(paymentId, 'shop', 'rival');
   const found = createInitiationOf(affinity)(request);
   return found && `${found.paymentService}/${found.paymentProduct}`;
 }
 
-/** What is known of a payment that was recorded with these affinities. */
+/** What is known of a payment that was stored with these affinities. */
 async function initiationIn(
+  t: TestContext,
   affinities: readonly PaymentAffinity[],
   request?: PisRequest,
 ): Promise<string | undefined> {
-  const state = createFailingState();
-  for (const affinity of affinities)
-    await instanceOn(state).recordEnvironment(paymentId, affinity, 'expiring', () => false);
-  return initiationOn(state, request);
+  const database = await newGatewayDatabase(t);
+  for (const affinity of affinities) assert.ok(await storePayment(database, paymentId, affinity));
+  return initiationOn(database, request);
 }
 
 /** One configured bank, `sandbox`, with a former address; one tenant, into which another one was merged. */
@@ -58,77 +56,59 @@ const merged: Identities = {
 };
 
 describe('the initiation of a payment', () => {
-  for (const [what, createState] of [
-    ['a state in memory', createMemoryState],
-    ['a shared state', createFailingState],
-  ] as const)
-    test(`is known to every instance on ${what}, also after a restart`, async () => {
-      const state = createState();
-      await instanceOn(state).recordEnvironment(paymentId, inSandbox, 'expiring');
-      assert.equal(await initiationOn(state), transfer);
-    });
+  test('is known to every instance', async (t) => {
+    const database = await newGatewayDatabase(t);
+    await storePayment(database, paymentId, inSandbox);
+    for (const _ of [1, 2]) assert.equal(await initiationOn(database), transfer);
+  });
 
-  test('costs no operation on the state', async () => {
-    const state = createFailingState();
-    const affinity = instanceOn(state);
-    await affinity.recordEnvironment(paymentId, inSandbox, 'expiring');
-    const before = state.operations.length;
+  test('is known at once to the instance that has stored the payment, without a statement', async (t) => {
+    const database = createFaultyDatabase(await newGatewayDatabase(t));
+    const affinity = instanceOn(database);
+    affinity.cacheStored(paymentId, inSandbox);
     assert.deepEqual(createInitiationOf(affinity)(routed()), {
       paymentService: 'payments',
       paymentProduct: 'sepa-credit-transfers',
     });
-    assert.equal(state.operations.length, before);
+    assert.deepEqual(database.statements, []);
   });
 
-  test('is unknown for a new payment, before the environment is chosen, and for other tenants and environments', async () => {
-    assert.equal(await initiationIn([inSandbox], routed({ operation: initiation().operation })), undefined);
-    assert.equal(await initiationIn([inSandbox], routed({ environment: undefined })), undefined);
-    assert.equal(await initiationIn([inSandbox], routed({ client: rival })), undefined);
-    assert.equal(await initiationIn([{ ...inSandbox, environment: 'production' }]), undefined);
-    assert.equal(await initiationIn([]), undefined);
+  test('is unknown for a new payment, before the environment is chosen, and for other tenants and environments', async (t) => {
+    const { operation } = initiation();
+    assert.equal(await initiationIn(t, [inSandbox], routed({ operation })), undefined);
+    assert.equal(await initiationIn(t, [inSandbox], routed({ environment: undefined })), undefined);
+    assert.equal(await initiationIn(t, [inSandbox], routed({ client: rival })), undefined);
+    assert.equal(await initiationIn(t, [{ ...inSandbox, environment: 'production' }]), undefined);
+    assert.equal(await initiationIn(t, []), undefined);
   });
 
-  test('is that of the environment and the tenant of the request', async () => {
-    const others = [
-      { environment: 'production', tenant: 'shop', initiatedAs: instant },
-      { environment: 'sandbox', tenant: 'rival', initiatedAs: instant },
-    ];
-    assert.equal(await initiationIn([...others, inSandbox]), transfer);
+  test('is that of the environment of the request', async (t) => {
+    const other = { environment: 'production', tenant: 'shop', initiatedAs: instant };
+    assert.equal(await initiationIn(t, [other, inSandbox]), transfer);
   });
 
-  test('is unknown if the bank gives one id to payments of several products, in whatever order they are recorded', async () => {
+  test('is unknown if the bank gives one id to payments of several products, in whatever order they are stored', async (t) => {
     const asInstant = { ...inSandbox, initiatedAs: instant };
-    assert.equal(await initiationIn([inSandbox, inSandbox]), transfer);
+    assert.equal(await initiationIn(t, [inSandbox, inSandbox]), transfer);
     for (const affinities of [
       [inSandbox, asInstant],
       [inSandbox, asInstant, inSandbox],
-      [inSandbox, unknownProduct],
-      [unknownProduct, inSandbox],
     ])
-      assert.equal(await initiationIn(affinities), undefined);
+      assert.equal(await initiationIn(t, affinities), undefined);
   });
 
-  test('is that of merged banks and tenants if they agree, and else unknown', async () => {
+  test('is that of merged banks and tenants if they agree, and else unknown', async (t) => {
     const request = routed({ identities: merged });
     const former = { environment: 'sandbox@2', tenant: 'former-shop', initiatedAs: transfer };
-    assert.equal(await initiationIn([inSandbox, former], request), transfer);
-    assert.equal(await initiationIn([former], request), transfer);
-    assert.equal(await initiationIn([inSandbox, { ...former, initiatedAs: instant }], request), undefined);
-    const { initiatedAs: _, ...withoutProduct } = former;
-    assert.equal(await initiationIn([inSandbox, withoutProduct], request), undefined);
+    assert.equal(await initiationIn(t, [inSandbox, former], request), transfer);
+    assert.equal(await initiationIn(t, [former], request), transfer);
+    assert.equal(await initiationIn(t, [inSandbox, { ...former, initiatedAs: instant }], request), undefined);
   });
 
-  test('becomes unknown on the instance that recorded it when another one records a second product', async () => {
-    const state = createMemoryState();
-    const shared = createFailingState(state);
-    const affinity = instanceOn(shared);
-    await affinity.recordEnvironment(paymentId, inSandbox, 'expiring');
-    await instanceOn(createFailingState(state)).recordEnvironment(
-      paymentId,
-      { ...inSandbox, initiatedAs: instant },
-      'expiring',
-    );
-    await setImmediate(); // the message arrives
+  test('becomes unknown on the instance that stored it when a second product has the id', async (t) => {
+    const affinity = instanceOn(await newGatewayDatabase(t));
+    affinity.cacheStored(paymentId, inSandbox);
+    affinity.cacheStored(paymentId, { ...inSandbox, initiatedAs: instant });
     assert.equal(createInitiationOf(affinity)(routed()), undefined);
   });
 });

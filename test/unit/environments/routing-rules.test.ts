@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { PaymentAffinity } from '../../../src/environments/affinity-record.ts';
+import type { PaymentAffinity } from '../../../src/environments/affinity.ts';
 import { chooseEnvironment } from '../../../src/environments/choose-environment.ts';
 import {
   routeKnownPayment,

@@ -76,7 +76,6 @@ function createInstance(
       record: async ({ who, outcome, details }) => void auditEvents.push({ who, outcome, ...details }),
     },
     environmentNameOf: (environmentId) => environmentId,
-    affinity: { recordEnvironment: () => true },
   });
   const dependencies = createIdempotencyDependencies(config, services, resolve);
   const stage = enforceIdempotency(dependencies);
