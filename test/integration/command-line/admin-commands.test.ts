@@ -89,7 +89,7 @@ test('penstock in-doubt lists and resolves a request in doubt, which updates the
   const { stdout } = await run(served, 'in-doubt');
   assert.match(
     stdout,
-    /^[0-9a-f][\w-]{35}\.[\w-]{43}\n {2}initiatePayment of anonymous in sandbox, X-Request-ID .*\n {2}OUTCOME_UNKNOWN: /,
+    /^[0-9a-f][\w-]{35}\n {2}initiatePayment of anonymous in sandbox, X-Request-ID .*\n {2}OUTCOME_UNKNOWN: /,
   );
   const [id = ''] = stdout.split('\n');
   const listed = await run(served, 'in-doubt', '--environment', 'sandbox', '--why', 'outcome_unknown');
