@@ -48,8 +48,6 @@ interface InstanceOptions {
   readonly storageBudget?: StorageBudget;
 }
 
-export type Instance = ReturnType<typeof createInstance>;
-
 function createInstance(
   database: Database,
   pubsub: PubSub,
@@ -114,7 +112,6 @@ function createInstance(
   }
 
   return {
-    id,
     services,
     send,
     begin,
@@ -195,8 +192,6 @@ export async function startInstance(t: TestContext, options: InstanceOptions = {
         isPermanent,
       }));
     },
-    /** Instances that reported until now go on reporting, although time has passed. */
-    reportAll: () => shared.query('UPDATE instance SET seen_at = now_ms()'),
   };
 }
 
