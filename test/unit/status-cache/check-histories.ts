@@ -38,10 +38,7 @@ export async function checkMonotonicReads(runs: Runs): Promise<void> {
   await fc.assert(property, runs);
 }
 
-export async function checkMonotonicReadsWithFailures(
-  ifStateFails: 'refuse' | 'allow',
-  runs: Runs,
-): Promise<void> {
+export async function checkMonotonicReadsWithFailures(runs: Runs): Promise<void> {
   const property = fc.asyncProperty(
     fc.scheduler(),
     randomHistories(1),
@@ -50,8 +47,7 @@ export async function checkMonotonicReadsWithFailures(
       const { bank, changeStatus } = createScheduledBank(scheduler);
       const fails = () => stream.next().value ?? never();
       const state = withScheduledState(createMemoryState(), scheduler, fails);
-      const sections = { idempotency: { ifStateFails } };
-      const instances = [createCacheInstance(state, bank, sections, undefined, readAffinity(scheduler))];
+      const instances = [createCacheInstance(state, bank, {}, undefined, readAffinity(scheduler))];
       await runHistory(scheduler, instances, changeStatus, workers);
     },
   );

@@ -18,8 +18,6 @@ import {
 import { createControlledBank } from './controlled-bank.ts';
 
 describe('status reads after a cancellation', () => {
-  const allow = { idempotency: { ifStateFails: 'allow' } };
-
   test('fetches a read again that was in progress during the cancellation, and stores nothing older', async () => {
     const bank = createControlledBank('RCVD');
     const { send } = createCacheInstance(createMemoryState(), bank.handle);
@@ -33,16 +31,25 @@ describe('status reads after a cancellation', () => {
     assert.equal(statusIn(await send(statusRead())), 'CANC');
   });
 
-  test('does not share a read from before the cancellation while the state is unavailable', async () => {
+  /** The state fails while the bank executes the cancellation. */
+  function startFailing() {
     const bank = createControlledBank('RCVD');
     const state = createFailingState();
-    const { send, runMaintenance } = createCacheInstance(state, bank.handle, allow);
+    const { send, runMaintenance } = createCacheInstance(state, (request) => {
+      if (!request.operation.changesStatus) return bank.handle();
+      state.fail();
+      bank.answer.status = 'CANC';
+      return bank.handle();
+    });
+    return { bank, state, send, runMaintenance };
+  }
+
+  test('does not share a read from before the cancellation if the state fails during it', async () => {
+    const { bank, send, runMaintenance } = startFailing();
     await runMaintenance();
-    state.fail();
     const release = bank.holdNext();
     const before = send(statusRead());
     await setImmediate();
-    bank.answer.status = 'CANC';
     await send(cancellation());
     const after = send(statusRead());
     await setImmediate();
@@ -51,13 +58,9 @@ describe('status reads after a cancellation', () => {
     await before;
   });
 
-  test('serves nothing older than the cancellation if the state accepted the invalidation late', async () => {
-    const bank = createControlledBank('RCVD');
-    const state = createFailingState();
-    const { send } = createCacheInstance(state, bank.handle, allow);
+  test('serves nothing older than the cancellation if the state accepts the invalidation late', async () => {
+    const { state, send } = startFailing();
     await send(statusRead());
-    state.fail();
-    bank.answer.status = 'CANC';
     await send(cancellation());
     state.recover();
     assert.equal(statusIn(await send(statusRead())), 'CANC');
@@ -87,22 +90,6 @@ describe('invalidation around a write', () => {
       assert.equal(fetches, 0);
     });
   }
-
-  test('sends the write without invalidation if the configuration allows it, and invalidates later', async () => {
-    const bank = createControlledBank('RCVD');
-    const state = createFailingState();
-    const shared = [state, createFailingState(state)] as const;
-    const [here, there] = shared.map((one) =>
-      createCacheInstance(one, bank.handle, { idempotency: { ifStateFails: 'allow' } }),
-    );
-    await there?.send(statusRead());
-    shared[0].fail();
-    bank.answer.status = 'CANC';
-    assert.equal((await here?.send(cancellation()))?.status, 200);
-    shared[0].recover();
-    await here?.runMaintenance();
-    assert.equal(statusIn((await there?.send(statusRead())) ?? assert.fail()), 'CANC');
-  });
 
   test('returns the response to a write although the second invalidation failed, and invalidates later', async () => {
     const bank = createControlledBank('RCVD');
