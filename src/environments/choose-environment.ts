@@ -14,7 +14,7 @@ import type { Environment, PisRequest, PisResponse, RoutedRequest } from '../req
 import type { EnvironmentReason } from '../request/request-events.ts';
 import type { Handler, Stage } from '../request/stage.ts';
 import { whenAdmitted } from '../request/when-admitted.ts';
-import type { ActiveEnvironment, ActiveRecord } from './active-environment.ts';
+import type { ActiveEnvironment } from './active-environment.ts';
 import type { AffinityStore } from './affinity.ts';
 import type { PaymentAffinity } from './affinity-record.ts';
 import { type AssignPaymentDependencies, assignPayment, retentionOf } from './assign-payment.ts';
@@ -52,8 +52,8 @@ export interface ChooseEnvironmentDependencies extends AssignPaymentDependencies
 }
 
 /**
- * When stage 3 claims the `X-Request-ID`, requests a permit to call the bank and, for a new payment, reads the active environment.
- * The claim and these commands share a round trip: a batch contains all commands of one tick (ADR 84).
+ * When stage 3 claims the `X-Request-ID`, requests a permit to call the bank. The claim and the request for the permit share the time of
+ * a round trip.
  */
 export function prefetchWithClaim(dependencies: ChooseEnvironmentDependencies): Stage<PisRequest> {
   const [onlyEnvironment] = dependencies.environments.keys();
@@ -71,8 +71,6 @@ export function prefetchWithClaim(dependencies: ChooseEnvironmentDependencies): 
   function expectedEnvironment(request: PisRequest): string | undefined {
     if (hasOneChoice(dependencies, request)) return onlyEnvironment;
     if (request.operation.paymentId !== undefined) return undefined; // stage 4 finds it
-    request.activeEnvironment = readActive(dependencies);
-    request.activeEnvironment.catch(() => {}); // awaited in stage 4, which a repeat does not reach
     return requestedOrActive(request, active.known()?.environment);
   }
 }
@@ -165,8 +163,7 @@ function routeInitiation(
   next: Handler<RoutedRequest>,
 ): Promise<PisResponse> {
   const { environments } = dependencies;
-  const read = readActive(dependencies, request.activeEnvironment);
-  return read.then(({ environment }) => {
+  return activeAtClaim(dependencies, request).then((environment) => {
     const name = routeNewPayment(request, environments.has(environment) ? environment : undefined);
     return passOn(dependencies, request, { name, why: routingReason(request) }, next);
   });
@@ -293,14 +290,13 @@ function hasOneChoice(
 }
 
 /**
- * Reads the active environment. Fails if the state could not store the affinity of the new payment.
- *
- * @param started the read, if it has been started
+ * The environment that was active at the claim; reads it if the database was new. Fails if the state could not store the affinity of the
+ * new payment.
  */
-function readActive(
+async function activeAtClaim(
   { active, stateProblem }: ChooseEnvironmentDependencies,
-  started?: PisRequest['activeEnvironment'],
-): Promise<Pick<ActiveRecord, 'environment'>> {
-  if (stateProblem() !== undefined) return Promise.reject(stateUnavailable());
-  return started ?? active.read();
+  { activeEnvironment }: PisRequest,
+): Promise<string> {
+  if (stateProblem() !== undefined) throw stateUnavailable();
+  return activeEnvironment ?? (await active.read()).environment;
 }

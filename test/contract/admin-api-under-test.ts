@@ -17,8 +17,11 @@ import { createAuditLog } from '../../src/environments/audit-log.ts';
 import type { PreflightReport } from '../../src/environments/preflight.ts';
 import { createRecentSwitches, createSwitchEnvironment } from '../../src/environments/switch-environment.ts';
 import type { ManageSubscriptions } from '../../src/notifications/manage-subscriptions.ts';
+import { createActiveEnvironmentTable } from '../../src/store/active-environment.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { newDatabaseInMemory } from '../kit/database.ts';
 import { createFailingState, type FailingState } from '../kit/failing-state.ts';
+import { createFaultyDatabase, type FaultyDatabase } from '../kit/faulty-database.ts';
 import { configOf } from '../kit/gateway.ts';
 
 /** Credentials: Olga has the role `operate`, Rita has the role `read`. */
@@ -71,6 +74,7 @@ const noSubscriptions: ManageSubscriptions = {
 interface AdminApiUnderTest {
   readonly app: RequestListener;
   readonly state: FailingState;
+  readonly database: FaultyDatabase;
   readonly events: Pick<EventStream, 'publish' | 'close'>;
 }
 
@@ -98,7 +102,13 @@ export function startAdminApi(
 ): AdminApiUnderTest {
   const state = createFailingState();
   const log = () => {};
-  const active = createActiveEnvironment(state, 'sandbox', log);
+  const database = createFaultyDatabase(newDatabaseInMemory());
+  const active = createActiveEnvironment(
+    createActiveEnvironmentTable(database),
+    state.pubsub,
+    'sandbox',
+    log,
+  );
   const audit = createAuditLog(state.keyValues, log);
   const preflight = (name: string) =>
     bankEnvironments.some((environment) => environment.name === name) ? Promise.resolve(report) : undefined;
@@ -166,5 +176,6 @@ export function startAdminApi(
     events,
     app: createAdminApp({ access, throttle, log, api }),
     state,
+    database,
   };
 }

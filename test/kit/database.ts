@@ -29,6 +29,20 @@ export async function newGatewayDatabase(
   return database;
 }
 
+/** A database in memory, whose first statement creates the tables. */
+export function newDatabaseInMemory(): Database {
+  const database = openSqlite(inMemory);
+  let migrated: Promise<void> | undefined;
+  return {
+    ...database,
+    async query(...statement) {
+      migrated ??= migrate(database);
+      await migrated;
+      return database.query(...statement);
+    },
+  };
+}
+
 /** @returns the address of a migrated PostgreSQL database */
 export async function newMigratedPostgres(): Promise<string> {
   const postgres = await newPostgresDatabase();

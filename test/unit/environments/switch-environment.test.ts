@@ -9,7 +9,10 @@ import {
   type SwitchRequest,
 } from '../../../src/environments/switch-environment.ts';
 import type { ContractComparison, ContractDifference } from '../../../src/request/contract-comparison.ts';
+import { createActiveEnvironmentTable } from '../../../src/store/active-environment.ts';
+import { newDatabaseInMemory } from '../../kit/database.ts';
 import { createFailingState } from '../../kit/failing-state.ts';
+import { createFaultyDatabase } from '../../kit/faulty-database.ts';
 import { captureLog } from '../../kit/log-capture.ts';
 import { errorOf } from './requests.ts';
 
@@ -22,7 +25,13 @@ const unforced = { force: false, acknowledgeDifferences: false };
 function startSwitch(report = healthy, comparison?: ContractComparison | Error) {
   const state = createFailingState();
   const { log, lines } = captureLog();
-  const active = createActiveEnvironment(state, 'sandbox', log);
+  const database = createFaultyDatabase(newDatabaseInMemory());
+  const active = createActiveEnvironment(
+    createActiveEnvironmentTable(database),
+    state.pubsub,
+    'sandbox',
+    log,
+  );
   const audit = createAuditLog(state.keyValues, log);
   const checked: string[] = [];
   const preflight = (name: string) => {
@@ -41,7 +50,7 @@ function startSwitch(report = healthy, comparison?: ContractComparison | Error) 
   });
   const switchTo = (environment: string, more: Partial<SwitchRequest> = {}) =>
     switchEnvironment({ who: 'olga', environment, reason: 'go-live', ...unforced, ...more });
-  return { state, active, audit, lines, checked, switchTo };
+  return { state, database, active, audit, lines, checked, switchTo };
 }
 
 /** The last audit record, without the fields of the hash chain. */
@@ -213,12 +222,12 @@ describe('a refused switch of the active environment', () => {
   });
 });
 
-describe('a switch of the active environment while the state is unavailable', () => {
+describe('a switch of the active environment while the database is unavailable', () => {
   test('fails, and its audit record is in the log stream', async () => {
-    for (const operation of ['read', 'replace'] as const) {
+    for (const statement of [/^SELECT/, /^UPDATE/]) {
       const setup = startSwitch();
       await setup.active.read();
-      setup.state.fail(operation);
+      setup.database.fail('before', statement);
       assert.equal((await errorOf(() => setup.switchTo('staging'))).code, 'STATE_UNAVAILABLE');
       const [record, ...more] = setup.lines.filter(({ message }) => message === 'audit');
       assert.equal(more.length, 0);
