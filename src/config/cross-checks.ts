@@ -364,6 +364,7 @@ function postgresAndFile({ state }: Config): readonly ConfigError[] {
   return [{ path: ['state', 'file'], related: [['state', 'postgres']], message }];
 }
 
+
 function redisAndFile({ state }: Config): readonly ConfigError[] {
   if (state.redis === null || state.file === null) return [];
   const message = 'state.file and state.redis cannot be set together; remove one of them';

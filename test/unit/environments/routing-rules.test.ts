@@ -223,7 +223,7 @@ describe('the choice of an environment, for random affinities, headers and clien
         anyRequestOptions,
         anyPaymentRequest,
         policy,
-        async (affinities, active, options, request, _ifStateFails) => {
+        async (affinities, active, options, request, ifStateFails) => {
           const errors = await Promise.all(
             [affinities, []].map((known) => {
               const stage = chooseEnvironment(

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { describe, mock, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { GatewayError } from '../../../src/request/errors.ts';
 import type { SendWindow } from '../../../src/request/messages.ts';
+import { GatewayError } from '../../../src/request/errors.ts';
 import { maxResponseBytes } from '../../../src/upstream/upstream-call.ts';
 import {
   type CallUnderTest,
