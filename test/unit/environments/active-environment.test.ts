@@ -91,6 +91,7 @@ describe('the active environment', () => {
     const last = done.find(({ to }) => to.version === 4)?.to;
     assert.deepEqual(await instanceOn(database).read(), last);
     for (const { from, to } of done) {
+      assert.equal(to.version, from.version + 1);
       const before = done.find((another) => another.to.version === from.version)?.to.environment ?? 'sandbox';
       assert.equal(from.environment, before, `version ${to.version} names the one it replaced`);
     }
