@@ -17,7 +17,7 @@ const parts: Readonly<
   stalls: ['stalls of Redis, by the timeout of its commands; for each stall', measureStalls],
   status: ['status reads of one instance while Redis fails', measureStatusReads],
   losses: ['a Redis that loses writes while 200 payments are pending', measureLosses, lossColumns],
-  switch: ['a switch of the environment, and an emptied Redis', measureSwitch],
+  switch: ['a switch of the environment', measureSwitch],
   circuit: ['requests while the circuit is open', measureCircuit],
   rate: ['three instances that share 50 calls per second', measureSharedRate],
   learnt: ['a bank that allows 5 calls per second instead of 50', measureLearntRate],

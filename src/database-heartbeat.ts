@@ -1,9 +1,14 @@
-/** Proves every second that the database accepts writes, by a report that this instance lives. */
+/**
+ * Proves every second that the database accepts writes, by a report that this instance lives, and reads what operators may have changed on
+ * another instance.
+ */
 
+import type { ActiveEnvironment } from './environments/active-environment.ts';
 import { createPeriodicTask, heartbeatMs, type PeriodicTask } from './periodic-task.ts';
 import { type Database, DatabaseError } from './store/database.ts';
 import type { InstanceTable } from './store/instances.ts';
 import type { Log } from './telemetry/log.ts';
+import type { Holds } from './upstream/circuit/holds.ts';
 
 /** Runs every second, and every 250 ms while the database accepts no writes. */
 export interface DatabaseHeartbeat extends PeriodicTask {
@@ -22,6 +27,8 @@ interface DatabaseHeartbeatDependencies {
   readonly instances: Pick<InstanceTable, 'report'>;
   /** Checks the schema, and applies the migrations that are missing. */
   readonly prepare: () => Promise<void>;
+  readonly activeEnvironment: Pick<ActiveEnvironment, 'read'>;
+  readonly holds: Pick<Holds, 'refresh'>;
   readonly log: Log;
 }
 
@@ -33,6 +40,8 @@ export function createDatabaseHeartbeat({
   dialect,
   instances,
   prepare,
+  activeEnvironment,
+  holds,
   log,
 }: DatabaseHeartbeatDependencies): DatabaseHeartbeat {
   let isPrepared = false;
@@ -43,6 +52,8 @@ export function createDatabaseHeartbeat({
     if (!isPrepared) await prepare();
     isPrepared = true;
     await instances.report();
+    await activeEnvironment.read();
+    await holds.refresh();
   }
 
   function setProblem(next: string | undefined): void {

@@ -259,7 +259,6 @@ export function assembleGateway(
         await state.open();
         for (const text of state.lossRisks()) log('warn', 'the shared state may lose data', { why: text });
         await telemetry.open();
-        // Before the active environment is stored: its absence shows that the state is new.
         await establishIdentities();
         await services.loadSharedState();
         await requestHandlers.current.guarded.prepareEnforced();

@@ -20,7 +20,7 @@ export interface ReadinessCheck {
 }
 
 interface ReadinessDependencies {
-  readonly services: Pick<Services, 'state' | 'databaseHeartbeat' | 'stateHeartbeat' | 'activeEnvironment'>;
+  readonly services: Pick<Services, 'state' | 'databaseHeartbeat' | 'stateHeartbeat'>;
   readonly stateSettings: StateSettings;
   readonly listenerCertificate: ListenerCertificate;
   readonly requestHandlers: RequestHandlers;
@@ -50,14 +50,10 @@ export function createReadinessCheck({
       // While the state cannot be used, that is the only cause.
       const identitiesProblem =
         problem === undefined ? requestHandlers.current.identities.problem() : undefined;
-      const emptied = services.activeEnvironment.stateWasEmptied()
-        ? 'the shared state was emptied after this instance started'
-        : [];
       const reasons = [
         check.phase === 'serving' ? [] : check.phase,
         problem ?? [],
         identitiesProblem ?? [],
-        emptied,
         services.state.warnings(),
         services.state.lossRisks(),
         lostOnRestart(stateSettings) ?? [],

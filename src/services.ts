@@ -36,9 +36,11 @@ import type { KeyValues, State } from './state/ports.ts';
 import { createStateHeartbeat, type StateHeartbeat } from './state-heartbeat.ts';
 import { paymentKeyOf } from './status-cache/cache-key.ts';
 import { createStatusCacheServices, type StatusCacheServices } from './status-cache/cache-status.ts';
+import { createActiveEnvironmentTable } from './store/active-environment.ts';
 import { createAuditTable } from './store/audit.ts';
 import type { Database } from './store/database.ts';
 import { type GatewayDatabases, prepareDatabase } from './store/gateway-database.ts';
+import { createHoldTable } from './store/holds.ts';
 import { createInstanceTable, type InstanceTable } from './store/instances.ts';
 import { createPaymentTable } from './store/payments.ts';
 import { createTelemetry, type Telemetry } from './telemetry/create-telemetry.ts';
@@ -122,7 +124,12 @@ export function createServices(
   const timeline = createTimeline({ journals: state.journals, instance: instanceId, log });
   const fleet = createFleet({ state, ownId: instanceId, events: fleetEvents(timeline) });
 
-  const activeEnvironment = createActiveEnvironment(state, config.environments.active, log);
+  const activeEnvironment = createActiveEnvironment(
+    createActiveEnvironmentTable(heartbeatDatabase),
+    state.pubsub,
+    config.environments.active,
+    log,
+  );
   metrics.addGaugeSource('penstock_active_environment', () => {
     const active = activeEnvironment.known()?.environment;
     if (active === undefined) return [];
@@ -209,7 +216,7 @@ export function createServices(
 
   const takeQuota = createTakeQuota(state.tokenBuckets);
 
-  const holds = createHolds(state);
+  const holds = createHolds(createHoldTable(heartbeatDatabase), state.pubsub);
   const adaptiveRates = createAdaptiveRates(state);
   const instanceCounter = createInstanceCounter(instances.countLiving, expectedInstances, telemetry);
   const permits = createPermitSources(state.tokenBuckets, {
@@ -221,9 +228,11 @@ export function createServices(
     dialect: database.dialect,
     instances,
     prepare: () => prepareDatabase(heartbeatDatabase, config.state),
+    activeEnvironment,
+    holds,
     log,
   });
-  const stateHeartbeat = createStateHeartbeat({ state, activeEnvironment, holds });
+  const stateHeartbeat = createStateHeartbeat(state);
   const logStateWarnings = createWarningLog(state.warnings, log);
   const maintenance = createPeriodicTask(async () => {
     logStateWarnings();
@@ -291,12 +300,7 @@ export function createServices(
     ledgerTask,
     deletionTask,
     async loadSharedState() {
-      await Promise.allSettled([
-        activeEnvironment.read(),
-        holds.refresh(),
-        adaptiveRates.refresh(),
-        refreshNotificationSecret(),
-      ]);
+      await Promise.allSettled([adaptiveRates.refresh(), refreshNotificationSecret()]);
     },
   };
 }

@@ -1,9 +1,7 @@
-/** Proves every second that the shared state accepts writes, and reads what other instances may have changed. */
+/** Proves every second that the shared state accepts writes. */
 
-import type { ActiveEnvironment } from './environments/active-environment.ts';
 import { createPeriodicTask, heartbeatMs, type PeriodicTask } from './periodic-task.ts';
 import type { State } from './state/ports.ts';
-import type { Holds } from './upstream/circuit/holds.ts';
 
 /** Runs every second, and every 250 ms while the state accepts no writes. */
 export interface StateHeartbeat extends PeriodicTask {
@@ -13,31 +11,20 @@ export interface StateHeartbeat extends PeriodicTask {
   nextIntervalMs(): number;
 }
 
-interface StateHeartbeatDependencies {
-  readonly state: State;
-  readonly activeEnvironment: Pick<ActiveEnvironment, 'read'>;
-  readonly holds: Pick<Holds, 'refresh'>;
-}
-
 /** Interval after a failure. Milliseconds. */
 const retryIntervalMs = 250;
 /** Time to live of the key that each heartbeat writes. Milliseconds. */
 const heartbeatTtlMs = 60_000;
 
 /** A single failure may be a coincidence: two in a row are a problem. */
-export function createStateHeartbeat({
-  state,
-  activeEnvironment,
-  holds,
-}: StateHeartbeatDependencies): StateHeartbeat {
+export function createStateHeartbeat(state: Pick<State, 'keyValues' | 'problem'>): StateHeartbeat {
   let failures = 0;
   const nextIntervalMs = () => (failures === 0 ? heartbeatMs : retryIntervalMs);
   const task = createPeriodicTask(async () => {
-    const writeAndRead = state.keyValues
-      .write('environment:beat', '', heartbeatTtlMs)
-      .then(() => activeEnvironment.read());
-    const [outcome] = await Promise.allSettled([writeAndRead, holds.refresh()]);
-    failures = outcome.status === 'fulfilled' ? 0 : failures + 1;
+    failures = await state.keyValues.write('environment:beat', '', heartbeatTtlMs).then(
+      () => 0,
+      () => failures + 1,
+    );
     return nextIntervalMs();
   });
   return {

@@ -33,7 +33,7 @@ interface AdminApiDependencies extends InDoubtDependencies, NotificationDependen
   readonly switchEnvironment: SwitchEnvironment;
   /** Tests an environment; `undefined` if there is none of that name. */
   readonly preflight: (environment: string) => Promise<PreflightReport> | undefined;
-  /** Whether a switch to an environment is a switch back, which is not compared. @throws GatewayError STATE_UNAVAILABLE */
+  /** Whether a switch to an environment is a switch back, which is not compared. Never rejects. */
   readonly isSwitchBack: (environment: string) => Promise<boolean>;
   readonly audit: Pick<AuditLog, 'newest' | 'verify' | 'record'>;
   /** The configuration in effect, its secrets masked. */
@@ -132,9 +132,8 @@ export function createAdminApi({
       const report = await preflight(name);
       if (!report) throw new AdminRefusal(404, 'Unknown environment.');
       const from = active.known()?.environment;
-      // An unavailable state must not hide the result of the steps.
-      const isCompared =
-        from !== undefined && from !== name && !(await isSwitchBack(name).catch(() => false));
+      const isCompared = from !== undefined && from !== name && !(await isSwitchBack(name));
+      // A report that cannot be read must not hide the result of the steps.
       const contract = isCompared ? await compareTo(from, name).catch(() => undefined) : undefined;
       return { ...report, contract: contract ? viewComparison(contract) : null };
     },

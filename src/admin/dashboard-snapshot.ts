@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { CertificateView } from '../certificates/installed-certificates.ts';
-import type { ActiveRecord } from '../environments/active-environment.ts';
+import type { ActiveEnvironment } from '../environments/active-environment.ts';
 import type { FleetScope, InstanceView } from '../telemetry/fleet.ts';
 import type { ReportedCircuit } from '../telemetry/fleet-messages.ts';
 import { maxSeconds, type SecondStats } from '../telemetry/live-stats.ts';
@@ -18,7 +18,7 @@ interface Dashboard {
 
 /** None of these reads from the shared state: the console must work during an outage of it. */
 export interface DashboardSources {
-  readonly active: { known(): Pick<ActiveRecord, 'environment' | 'version'> | undefined };
+  readonly active: Pick<ActiveEnvironment, 'known'>;
   readonly environments: () => readonly EnvironmentSummary[];
   readonly circuits: () => readonly CircuitView[];
   readonly shapers: () => readonly EnvironmentLimiterStats[];

@@ -49,8 +49,8 @@ export interface ChooseEnvironmentDependencies extends AssignPaymentDependencies
 }
 
 /**
- * When stage 3 claims the `X-Request-ID`, requests a permit to call the bank and, for a new payment, reads the active environment.
- * The claim and these commands share a round trip: a batch contains all commands of one tick (ADR 84).
+ * When stage 3 claims the `X-Request-ID`, requests a permit to call the bank. The claim and the request for the permit share the time of
+ * a round trip.
  */
 export function prefetchWithClaim(dependencies: ChooseEnvironmentDependencies): Stage<PisRequest> {
   const [onlyEnvironment] = dependencies.environments.keys();
@@ -68,8 +68,6 @@ export function prefetchWithClaim(dependencies: ChooseEnvironmentDependencies): 
   function expectedEnvironment(request: PisRequest): string | undefined {
     if (hasOneChoice(dependencies, request)) return onlyEnvironment;
     if (request.operation.paymentId !== undefined) return undefined; // stage 4 finds it
-    request.activeEnvironment = active.read();
-    request.activeEnvironment.catch(() => {}); // awaited in stage 4, which a repeat does not reach
     return requestedOrActive(request, active.known()?.environment);
   }
 }
@@ -162,8 +160,7 @@ function routeInitiation(
   next: Handler<RoutedRequest>,
 ): Promise<PisResponse> {
   const { environments, active } = dependencies;
-  const read = request.activeEnvironment ?? active.read();
-  return read.then(({ environment }) => {
+  return activeAtClaim(active, request).then((environment) => {
     const name = routeNewPayment(request, environments.has(environment) ? environment : undefined);
     return passOn(dependencies, request, { name, why: routingReason(request) }, next);
   });
@@ -298,3 +295,9 @@ function hasOneChoice(
   const { otherTenants, hasOtherEnvironments } = identitiesOf(request);
   return request.operation.paymentId === undefined || (otherTenants === 'none' && !hasOtherEnvironments);
 }
+
+/** The environment that was active at the claim; reads it if the database was new. */
+const activeAtClaim = async (
+  active: Pick<ActiveEnvironment, 'read'>,
+  { activeEnvironment }: PisRequest,
+): Promise<string> => activeEnvironment ?? (await active.read()).environment;

@@ -136,11 +136,9 @@ const toAcknowledge = ({ differences }: ContractComparison) =>
 const mustAcknowledge = ({ differences }: ContractComparison) =>
   differences.some((difference) => difference.mustAcknowledge);
 
-/** Which environments were active within the last hour. */
+/** Which environments were active within the last hour. Nothing here rejects: an unknown switch only causes a question. */
 export interface RecentSwitches {
-  /** Never rejects: an unknown switch only causes a question. */
   onLeft(environment: string): Promise<void>;
-  /** @throws GatewayError STATE_UNAVAILABLE */
   isBack(environment: string): Promise<boolean>;
 }
 
@@ -151,6 +149,10 @@ export function createRecentSwitches(keyValues: Pick<KeyValues, 'read' | 'write'
   const keyOf = (environment: string) => `environment:left:${environment}`;
   return {
     onLeft: (environment) => keyValues.write(keyOf(environment), '1', switchBackMs).catch(() => {}),
-    isBack: async (environment) => (await keyValues.read(keyOf(environment))) !== undefined,
+    isBack: (environment) =>
+      keyValues.read(keyOf(environment)).then(
+        (left) => left !== undefined,
+        () => false,
+      ),
   };
 }

@@ -90,6 +90,7 @@ async function claim(
     if (outcome.kind === 'refused') throw outcome.cause;
     if (outcome.kind === 'exists') return resultOf(dependencies, request, identity, outcome.row);
     isClaimed = true;
+    request.activeEnvironment = outcome.activeEnvironment;
     const claimed = { claim: own, followsReleased: outcome.followsReleased };
     return { kind: 'claimed', attempt: new Attempt(services, dependencies, request, claimed) };
   } finally {

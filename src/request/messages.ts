@@ -136,8 +136,8 @@ export interface PisRequest {
    * the shared state in the same tick, so that they share the round trip of the claim.
    */
   onClaim?: ((request: PisRequest) => void) | undefined;
-  /** Set by `onClaim` for a new payment: the read of the active environment. */
-  activeEnvironment?: Promise<{ readonly environment: string }> | undefined;
+  /** Set by stage 3: the environment that was active when it claimed the `X-Request-ID`; none in a new database. */
+  activeEnvironment?: string | undefined;
   /** Set by `onClaim`, stage 4 or stage 5, if a permit was requested in advance. Released when the request ends. */
   permit?: RequestedPermit | undefined;
   /** Set by stage 3. Only for writes, which must not be sent twice. */

@@ -14,7 +14,10 @@ type DatabaseSettings = Pick<StateSettings, 'postgres' | 'file'>;
 
 export interface GatewayDatabases {
   readonly database: Database;
-  /** For the reports of this instance, which must not wait behind payments: in PostgreSQL, a connection of its own. */
+  /**
+   * For the reports of this instance, the active environment and the holds, which must not wait behind payments: in PostgreSQL, a
+   * connection of its own.
+   */
   readonly heartbeatDatabase: Database;
 }
 

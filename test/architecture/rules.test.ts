@@ -30,8 +30,8 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     'contract-guard',
   ],
   'pipeline.ts': [...foundation, ...parts],
-  'database-heartbeat.ts': ['store', 'telemetry', 'periodic-task.ts'],
-  'state-heartbeat.ts': [...foundation, ...parts, 'periodic-task.ts'],
+  'database-heartbeat.ts': ['store', 'telemetry', 'environments', 'upstream', 'periodic-task.ts'],
+  'state-heartbeat.ts': ['state', 'periodic-task.ts'],
   'services.ts': [
     ...[...foundation, ...parts, 'request-log', 'self-service'],
     ...['periodic-task.ts', 'database-heartbeat.ts', 'state-heartbeat.ts'],

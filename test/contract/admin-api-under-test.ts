@@ -17,6 +17,7 @@ import { createAuditLog } from '../../src/environments/audit-log.ts';
 import type { PreflightReport } from '../../src/environments/preflight.ts';
 import { createRecentSwitches, createSwitchEnvironment } from '../../src/environments/switch-environment.ts';
 import type { ManageSubscriptions } from '../../src/notifications/manage-subscriptions.ts';
+import { createActiveEnvironmentTable } from '../../src/store/active-environment.ts';
 import { createAuditTable } from '../../src/store/audit.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { newMemoryDatabase } from '../kit/database.ts';
@@ -102,8 +103,13 @@ export function startAdminApi(
 ): AdminApiUnderTest {
   const state = createFailingState();
   const log = () => {};
-  const active = createActiveEnvironment(state, 'sandbox', log);
   const database = createFaultyDatabase(newMemoryDatabase());
+  const active = createActiveEnvironment(
+    createActiveEnvironmentTable(database),
+    state.pubsub,
+    'sandbox',
+    log,
+  );
   const audit = createAuditLog(createAuditTable(database), log);
   const preflight = (name: string) =>
     bankEnvironments.some((environment) => environment.name === name) ? Promise.resolve(report) : undefined;

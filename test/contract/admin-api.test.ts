@@ -34,17 +34,17 @@ describe('GET /api/environments', () => {
     });
   });
 
-  test('shows the last known active environment while the state is unavailable, and null before the first read', async () => {
+  test('shows the last known active environment while the database is unavailable, and null before the first read', async () => {
     const api = startAdminApi();
-    api.state.fail();
+    api.database.fail('before');
     assert.deepEqual(await listEnvironments(api), {
       active: null,
       version: null,
       environments: bankEnvironments,
     });
-    api.state.recover();
+    api.database.recover();
     await listEnvironments(api);
-    api.state.fail();
+    api.database.fail('before');
     assert.deepEqual(await listEnvironments(api), {
       active: 'sandbox',
       version: 1,
@@ -145,12 +145,14 @@ describe('PUT /api/environments/active', () => {
     assert.match((await sent.expect(400)).body.error, /^body: /);
   });
 
-  test('answers 503 if the state is unavailable', async () => {
+  test('answers 503 if the database is unavailable, and switches nothing', async () => {
     const api = startAdminApi();
-    api.state.fail();
+    api.database.fail('before');
     const { body } = await putActive(api, switchToProduction).expect(503);
     assert.equal(body.code, 'STATE_UNAVAILABLE');
     assert.match(body.error, /is unavailable/);
+    api.database.recover();
+    assert.equal((await listEnvironments(api)).active, 'sandbox');
   });
 });
 

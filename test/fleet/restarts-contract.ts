@@ -51,6 +51,7 @@ export function testRestarts(redis: () => Promise<FleetRedis>): void {
       const { active, version } = await readAdminApi(instance, '/api/environments');
       assert.deepEqual([active, version], ['production', 2]);
       assert.match(await instance.pay('shop'), /^production-/);
+      assert.deepEqual((await readinessReasons(instance)).filter(isNoDurabilityWarning), []);
       assert.deepEqual(await environmentsOf(ids, instance), ['sandbox', 'production']);
     }
   });

@@ -1,10 +1,11 @@
 /** Operators hold circuits open or closed: on all instances, for a limited time, across restarts, with audit records. */
 
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { callAdminApi } from '../kit/admin-api.ts';
 import { ask, circuitOf, loggedCircuitChanges } from '../kit/circuits.ts';
+import { temporaryFolder } from '../kit/folder.ts';
 import { startBank } from '../kit/gateway.ts';
 import { startGatewayProcess } from '../kit/gateway-process.ts';
 import { startInstances } from '../kit/instances.ts';
@@ -119,9 +120,9 @@ describe('a hold on a circuit', { skip: skipWithoutRedis, concurrency: true }, (
     }
   });
 
-  test('survives a restart, and penstock circuits shows it', async (t) => {
+  test('survives the crash of an instance with a SQLite file, and penstock circuits shows it', async (t) => {
     const bank = await startBank(t);
-    const state = { redis: await sharedRedisUrl(t), prefix: `test-${randomUUID()}:` };
+    const state = { file: join(temporaryFolder(t), 'penstock.db') };
     const sections = { environments: { sandbox: { baseUrl: bank.baseUrl } }, state };
     const first = await startGatewayProcess(t, sections);
     const held = await callAdminApi(first, 'PUT', path, {

@@ -7,7 +7,7 @@ import type { KeyValues, Sets, State } from '../../src/state/ports.ts';
 type Operation = keyof KeyValues | keyof Sets | 'publish' | 'append' | 'readJournal';
 
 export interface FailingState extends State {
-  /** All operations so far, including those that failed, such as `read environment:active`. */
+  /** All operations so far, including those that failed, such as `write environment:beat`. */
   readonly operations: readonly string[];
   /** Lets these operations fail from now on; all of them if none is named. */
   fail(...operations: readonly Operation[]): void;

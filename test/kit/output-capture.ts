@@ -38,7 +38,7 @@ export const outputChannels = {
   spans: /penstock\.request_id|"resourceSpans"/,
   'errors to TPPs': /^/,
   'keys in Redis': /penstock:/,
-  'commands to Redis': /environment:active/,
+  'commands to Redis': /environment:beat/,
 } as const;
 export type OutputChannel = keyof typeof outputChannels;
 

@@ -3,46 +3,48 @@ import { describe, test } from 'node:test';
 import { createActiveEnvironment } from '../../../src/environments/active-environment.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import type { State } from '../../../src/state/ports.ts';
+import { createActiveEnvironmentTable } from '../../../src/store/active-environment.ts';
+import type { Database } from '../../../src/store/database.ts';
+import { newGatewayDatabase } from '../../kit/database.ts';
 import { createFailingState } from '../../kit/failing-state.ts';
+import { createFaultyDatabase } from '../../kit/faulty-database.ts';
 import { captureLog } from '../../kit/log-capture.ts';
 import { until } from '../../kit/within.ts';
 import { errorOf } from './requests.ts';
 
-const key = 'environment:active';
-
-/** An instance of the gateway on a state that it may share with others. */
-function instanceOn(state: State, configured = 'sandbox') {
+/** An instance of the gateway on a database that it may share with others. */
+function instanceOn(database: Database, configured = 'sandbox', state: State = createMemoryState()) {
   const { log, lines } = captureLog();
-  return { ...createActiveEnvironment(state, configured, log), lines };
+  const table = createActiveEnvironmentTable(database);
+  return { ...createActiveEnvironment(table, state.pubsub, configured, log), lines };
 }
 
 describe('the active environment', () => {
-  test('is the configured one in a new installation, and is unknown before the first read', async () => {
-    const instance = instanceOn(createMemoryState(), 'production');
+  test('is the configured one in a new database, and is unknown before the first read', async (t) => {
+    const instance = instanceOn(await newGatewayDatabase(t), 'production');
     assert.equal(instance.known(), undefined);
-    const { environment, version } = await instance.read();
-    assert.deepEqual({ environment, version }, { environment: 'production', version: 1 });
+    assert.deepEqual(await instance.read(), { environment: 'production', version: 1 });
     assert.deepEqual(instance.known(), await instance.read());
   });
 
-  test('comes from the state, whatever a later instance is configured with', async () => {
-    const state = createMemoryState();
-    await instanceOn(state, 'sandbox').switchTo('production');
-    assert.equal((await instanceOn(state, 'sandbox').read()).environment, 'production');
-    assert.equal((await instanceOn(state, 'staging').read()).environment, 'production');
+  test('comes from the database, whatever a later instance is configured with', async (t) => {
+    const database = await newGatewayDatabase(t);
+    await instanceOn(database, 'sandbox').switchTo('production');
+    assert.equal((await instanceOn(database, 'sandbox').read()).environment, 'production');
+    assert.equal((await instanceOn(database, 'staging').read()).environment, 'production');
   });
 
-  test('is the same for instances that start at the same time with different configurations', async () => {
-    const state = createMemoryState();
+  test('is the same for instances that start at the same time with different configurations', async (t) => {
+    const database = await newGatewayDatabase(t);
     const [one, other] = await Promise.all([
-      instanceOn(state, 'sandbox').read(),
-      instanceOn(state, 'production').read(),
+      instanceOn(database, 'sandbox').read(),
+      instanceOn(database, 'production').read(),
     ]);
     assert.deepEqual(one, other);
   });
 
-  test('gets a higher version with every switch, also to the same environment', async () => {
-    const instance = instanceOn(createMemoryState());
+  test('gets a higher version with every switch, also to the same environment', async (t) => {
+    const instance = instanceOn(await newGatewayDatabase(t));
     const versions = [];
     for (const environment of ['production', 'sandbox', 'sandbox']) {
       const { from, to } = await instance.switchTo(environment);
@@ -53,30 +55,32 @@ describe('the active environment', () => {
     assert.deepEqual(versions, [2, 3, 4]);
   });
 
-  test('reaches another instance through the published message', async () => {
-    const state = createMemoryState();
-    const other = instanceOn(state);
+  test('reaches another instance through the published message', async (t) => {
+    const database = await newGatewayDatabase(t);
+    const messages = createMemoryState();
+    const other = instanceOn(database, 'sandbox', messages);
     await other.read();
-    await instanceOn(state).switchTo('production');
+    await instanceOn(database, 'sandbox', messages).switchTo('production');
     await until(2_000, 'the other instance follows', () => other.known()?.environment === 'production');
     assert.equal(other.known()?.version, 2);
   });
 
-  test('reaches an instance that missed the message with its next read', async () => {
-    const shared = createMemoryState();
-    const mute = createFailingState(shared);
-    const other = instanceOn(shared);
+  test('reaches an instance that missed the message with its next read', async (t) => {
+    const database = await newGatewayDatabase(t);
+    const messages = createMemoryState();
+    const mute = createFailingState(messages);
+    const other = instanceOn(database, 'sandbox', messages);
     await other.read();
     mute.fail('publish');
-    await instanceOn(mute).switchTo('production');
+    await instanceOn(database, 'sandbox', mute).switchTo('production');
     assert.equal(other.known()?.environment, 'sandbox');
     await other.read();
     assert.equal(other.known()?.environment, 'production');
   });
 
-  test('gets its own version in each of several concurrent switches, and keeps the last one', async () => {
-    const state = createMemoryState();
-    const [one, other] = [instanceOn(state), instanceOn(state)];
+  test('gets its own version in each of several concurrent switches, and keeps the last one', async (t) => {
+    const database = await newGatewayDatabase(t);
+    const [one, other] = [instanceOn(database), instanceOn(database)];
     await Promise.all([one.read(), other.read()]);
     const done = await Promise.all([
       one.switchTo('production'),
@@ -85,136 +89,82 @@ describe('the active environment', () => {
     ]);
     assert.deepEqual(done.map(({ to }) => to.version).toSorted(), [2, 3, 4]);
     const last = done.find(({ to }) => to.version === 4)?.to;
-    assert.deepEqual(await instanceOn(state).read(), last);
+    assert.deepEqual(await instanceOn(database).read(), last);
     for (const { from, to } of done) {
+      assert.equal(to.version, from.version + 1);
       const before = done.find((another) => another.to.version === from.version)?.to.environment ?? 'sandbox';
       assert.equal(from.environment, before, `version ${to.version} names the one it replaced`);
     }
   });
 
-  test('can be switched if the stored JSON has other whitespace and fields', async () => {
-    const state = createMemoryState();
-    await state.keyValues.write(
-      key,
-      '{ "version": 7, "epoch": "e", "environment": "sandbox", "note": "by hand" }',
+  test('is not set back by a read that began before a switch and ends after it', async (t) => {
+    const database = createFaultyDatabase(await newGatewayDatabase(t));
+    const instance = instanceOn(database);
+    await instance.read();
+    const unblock = database.block(/^SELECT environment/);
+    const slow = instance.read();
+    const { to } = await instance.switchTo('production');
+    unblock();
+    assert.deepEqual(await slow, to);
+    assert.deepEqual(instance.known(), to);
+  });
+
+  test('is logged when it changes', async (t) => {
+    const database = await newGatewayDatabase(t);
+    const instance = instanceOn(database);
+    await instance.read();
+    await instanceOn(database).switchTo('production');
+    await instance.read();
+    await instance.read();
+    assert.deepEqual(
+      instance.lines.map(({ message, fields }) => [message, fields]),
+      [
+        ['active environment read from the database', { environment: 'sandbox', environmentVersion: 1 }],
+        ['active environment read from the database', { environment: 'production', environmentVersion: 2 }],
+      ],
     );
-    const { from, to } = await instanceOn(state).switchTo('production');
-    assert.deepEqual([from.version, to.version], [7, 8]);
-    assert.equal((await instanceOn(state).read()).environment, 'production');
   });
 });
 
-describe('the active environment while the state is unavailable', () => {
-  test('is unknown to an instance that has never read it', async () => {
-    const state = createFailingState();
-    state.fail();
-    const instance = instanceOn(state);
+describe('the active environment while the database is unavailable', () => {
+  async function startInstance(t: Parameters<typeof newGatewayDatabase>[0]) {
+    const database = createFaultyDatabase(await newGatewayDatabase(t));
+    return { database, instance: instanceOn(database) };
+  }
+
+  test('is unknown to an instance that has never read it', async (t) => {
+    const { database, instance } = await startInstance(t);
+    database.fail('before');
     assert.equal((await errorOf(() => instance.read())).code, 'STATE_UNAVAILABLE');
     assert.equal(instance.known(), undefined);
   });
 
-  test('is the last value that the instance read', async () => {
-    const state = createFailingState();
-    const instance = instanceOn(state);
+  test('is the last value that the instance read', async (t) => {
+    const { database, instance } = await startInstance(t);
     await instance.switchTo('production');
-    state.fail();
+    database.fail('before');
     assert.equal((await errorOf(() => instance.read())).code, 'STATE_UNAVAILABLE');
     assert.equal(instance.known()?.environment, 'production');
   });
 
-  test('cannot be switched', async () => {
-    const state = createFailingState();
-    const instance = instanceOn(state);
+  test('cannot be switched', async (t) => {
+    const { database, instance } = await startInstance(t);
     await instance.read();
-    for (const operation of ['read', 'replace'] as const) {
-      state.fail(operation);
+    for (const statement of [/^SELECT environment/, /^UPDATE/]) {
+      database.fail('before', statement);
       assert.equal((await errorOf(() => instance.switchTo('production'))).code, 'STATE_UNAVAILABLE');
       assert.equal(instance.known()?.environment, 'sandbox');
     }
-    state.recover();
+    database.recover();
     assert.equal((await instance.read()).environment, 'sandbox');
   });
 
-  test('is not read from a foreign value under its key, which is left alone', async () => {
-    const foreign = [
-      '',
-      'sandbox',
-      '"sandbox"',
-      '{}',
-      '[]',
-      '{"environment":"sandbox","version":0,"epoch":"e"}',
-    ];
-    for (const value of foreign) {
-      const state = createMemoryState();
-      await state.keyValues.write(key, value);
-      const instance = instanceOn(state);
-      const { code, message } = await errorOf(() => instance.read());
-      assert.equal(code, 'STATE_UNAVAILABLE');
-      assert.match(message, /environment:active/);
-      assert.equal((await errorOf(() => instance.switchTo('production'))).code, 'STATE_UNAVAILABLE');
-      assert.equal(await state.keyValues.read(key), value);
-      assert.equal(instance.known(), undefined);
-    }
-  });
-});
-
-describe('the active environment after the state lost it', () => {
-  test('is written again by an instance that knows it, and every instance reports the loss', async () => {
-    const state = createMemoryState();
-    const [one, other] = [instanceOn(state), instanceOn(state)];
-    await one.switchTo('production');
-    await other.read();
-    assert.deepEqual([one.stateWasEmptied(), other.stateWasEmptied()], [false, false]);
-
-    await state.keyValues.remove(key);
-    await one.read();
-    await other.read();
-
-    for (const instance of [one, other]) {
-      assert.equal(instance.known()?.environment, 'production');
-      assert.equal(instance.known()?.version, 2);
-      assert.equal(instance.stateWasEmptied(), true);
-      assert.equal(instance.lines.filter(({ level }) => level === 'error').length, 1);
-    }
-  });
-
-  test('is the one with the highest version if the state was restored from an old backup', async () => {
-    const state = createMemoryState();
-    const instance = instanceOn(state);
+  test('may have been switched if the answer was lost: the next read shows it', async (t) => {
+    const { database, instance } = await startInstance(t);
     await instance.read();
-    const backup = (await state.keyValues.read(key)) ?? '';
-    await instance.switchTo('production');
-    await instance.switchTo('staging');
-
-    await state.keyValues.write(key, backup);
-    await instance.read();
-
-    assert.equal((await instanceOn(state).read()).environment, 'staging');
-    assert.equal(instance.stateWasEmptied(), true);
-  });
-
-  test('replaces the value of a new instance, which follows and reports the loss', async () => {
-    const state = createMemoryState();
-    const old = instanceOn(state);
-    await old.switchTo('production');
-    await state.keyValues.remove(key);
-    const fresh = instanceOn(state, 'sandbox');
-    assert.equal((await fresh.read()).environment, 'sandbox');
-
-    await old.read();
-    await fresh.read();
-
-    assert.equal(fresh.known()?.environment, 'production');
-    assert.deepEqual([old.stateWasEmptied(), fresh.stateWasEmptied()], [true, true]);
-  });
-
-  test('is the starting point of a switch, which reports the loss', async () => {
-    const state = createMemoryState();
-    const instance = instanceOn(state);
-    await instance.switchTo('production');
-    await state.keyValues.remove(key);
-    const { from, to } = await instance.switchTo('staging');
-    assert.deepEqual([from.environment, to.environment, to.version], ['production', 'staging', 3]);
-    assert.equal(instance.stateWasEmptied(), true);
+    database.fail('after', /^UPDATE/);
+    assert.equal((await errorOf(() => instance.switchTo('production'))).code, 'STATE_UNAVAILABLE');
+    assert.equal(instance.known()?.environment, 'sandbox');
+    assert.deepEqual(await instance.read(), { environment: 'production', version: 2 });
   });
 });

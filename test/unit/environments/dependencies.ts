@@ -21,7 +21,7 @@ interface Options {
 export function dependenciesFor(options: Options = {}): Dependencies {
   const { environments = ['sandbox', 'production'], tenants = 1, affinities = [] } = options;
   const { active = undefined } = 'active' in options ? options : { active: 'sandbox' };
-  const record = active === undefined ? undefined : { environment: active, version: 1, epoch: 'first' };
+  const record = active === undefined ? undefined : { environment: active, version: 1 };
   return {
     environments: new Map(environments.map((name) => [name, environmentNamed(name)])),
     tenants,

@@ -9,8 +9,11 @@ import {
   type SwitchRequest,
 } from '../../../src/environments/switch-environment.ts';
 import type { ContractComparison, ContractDifference } from '../../../src/request/contract-comparison.ts';
+
+import { createActiveEnvironmentTable } from '../../../src/store/active-environment.ts';
+
 import { createAuditTable } from '../../../src/store/audit.ts';
-import { newMemoryDatabase } from '../../kit/database.ts';
+
 import { createFailingState } from '../../kit/failing-state.ts';
 import { createFaultyDatabase } from '../../kit/faulty-database.ts';
 import { captureLog } from '../../kit/log-capture.ts';
@@ -25,8 +28,13 @@ const unforced = { force: false, acknowledgeDifferences: false };
 function startSwitch(report = healthy, comparison?: ContractComparison | Error) {
   const state = createFailingState();
   const { log, lines } = captureLog();
-  const active = createActiveEnvironment(state, 'sandbox', log);
   const database = createFaultyDatabase(newMemoryDatabase());
+  const active = createActiveEnvironment(
+    createActiveEnvironmentTable(database),
+    state.pubsub,
+    'sandbox',
+    log,
+  );
   const audit = createAuditLog(createAuditTable(database), log);
   const checked: string[] = [];
   const preflight = (name: string) => {
@@ -217,12 +225,12 @@ describe('a refused switch of the active environment', () => {
   });
 });
 
-describe('a switch of the active environment while the state is unavailable', () => {
-  test('fails, and its audit record is in the log stream', async () => {
-    for (const operation of ['read', 'replace'] as const) {
+describe('a switch of the active environment during an outage', () => {
+  test('fails while the database is unavailable, and its audit record is in the log stream', async () => {
+    for (const statement of [/^SELECT/, /^UPDATE/]) {
       const setup = startSwitch();
       await setup.active.read();
-      setup.state.fail(operation);
+      setup.database.fail('before', statement);
       assert.equal((await errorOf(() => setup.switchTo('staging'))).code, 'STATE_UNAVAILABLE');
       const [record, ...more] = setup.lines.filter(({ message }) => message === 'audit');
       assert.equal(more.length, 0);

@@ -2,11 +2,13 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { createMemoryState } from '../../../src/state/memory.ts';
+import { createHoldTable } from '../../../src/store/holds.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { createHolds } from '../../../src/upstream/circuit/holds.ts';
 import { createAdaptiveRates } from '../../../src/upstream/shaping/adaptive-rate.ts';
 import { createPermitSources } from '../../../src/upstream/shaping/permits.ts';
 import { createUpstreams } from '../../../src/upstream/upstreams.ts';
+import { newMemoryDatabase } from '../../kit/database.ts';
 import { configOf, type Sections } from '../../kit/gateway.ts';
 import { parsePrometheus } from '../../kit/prometheus.ts';
 
@@ -21,7 +23,7 @@ function startMetrics() {
       telemetry: { log: () => {}, metrics },
     }),
     adaptiveRates: createAdaptiveRates(state),
-    holds: createHolds(state),
+    holds: createHolds(createHoldTable(newMemoryDatabase()), state.pubsub),
     timeline: { record: () => {} },
   };
   const create = (...names: readonly string[]) => createWith({}, ...names);
@@ -64,7 +66,7 @@ describe('the gauges of the upstreams', () => {
       (await values(name))
         ?.filter((sample) => sample[1] === lane && sample.at(-1) === 1)
         .map((sample) => sample[2]);
-    const hold = { environment: 'sandbox', reason: 'maintenance', untilMs: Date.now() + 60_000 };
+    const hold = { environment: 'sandbox', reason: 'maintenance', leftMs: 60_000 };
     await holds.hold({ ...hold, lane: 'write', as: 'open' });
     await holds.hold({ ...hold, lane: 'read', as: 'closed' });
     assert.deepEqual(await valuesOf('penstock_circuit_state', 'write'), ['open']);
