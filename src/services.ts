@@ -31,11 +31,13 @@ import { createWebhooks, type Webhooks } from './notifications/create-webhooks.t
 import { createPeriodicTask, heartbeatMs, type PeriodicTask } from './periodic-task.ts';
 import { createRequestRecords, type RequestRecords } from './request-log/create-request-records.ts';
 import { createLookUpLimits, type LookUpLimits } from './self-service/look-up-limits.ts';
-import { withEncryption } from './state/create-state.ts';
+import { type EncryptedState, withEncryption } from './state/create-state.ts';
+import { createMemoryState } from './state/memory.ts';
 import type { KeyValues, State } from './state/ports.ts';
 import { createStateHeartbeat, type StateHeartbeat } from './state-heartbeat.ts';
 import { paymentKeyOf } from './status-cache/cache-key.ts';
 import { createStatusCacheServices, type StatusCacheServices } from './status-cache/cache-status.ts';
+import type { CachePlaces } from './status-cache/cache-store.ts';
 import type { Database } from './store/database.ts';
 import { type GatewayDatabases, prepareDatabase } from './store/gateway-database.ts';
 import { createInstanceTable, type InstanceTable } from './store/instances.ts';
@@ -154,7 +156,8 @@ export function createServices(
   metrics.addGaugeSource('penstock_state_loss_risks', () => [
     { labels: {}, value: state.lossRisks().length },
   ]);
-  const statusCache = createStatusCacheServices(encryptedState, undefined, log);
+  const isAlone = database.dialect === 'sqlite';
+  const statusCache = createStatusCacheServices(statusPlaces(encryptedState, isAlone), undefined, log);
   const loadShedding = createLoadShedder(reportShedding(log, metrics));
   const notifications = createNotifications({
     state,
@@ -209,14 +212,14 @@ export function createServices(
     isBusy: loadShedding.isBusy,
   });
 
-  const takeQuota = createTakeQuota(state.tokenBuckets);
-
   const holds = createHolds(state);
   const adaptiveRates = createAdaptiveRates(state);
   const instanceCounter = createInstanceCounter(instances.countLiving, expectedInstances, telemetry);
+  const share = () => (isAlone ? 1 : 1 / instanceCounter.count());
+  const takeQuota = createTakeQuota(state.tokenBuckets, share);
   const permits = createPermitSources(state.tokenBuckets, {
     instances: instanceCounter.count,
-    expectedInstances,
+    share,
     telemetry,
   });
   const databaseHeartbeat = createDatabaseHeartbeat({
@@ -301,6 +304,17 @@ export function createServices(
       ]);
     },
   };
+}
+
+/**
+ * Where statuses are cached. The only instance needs no Redis for it. Several instances share what is in Redis; without it, each of them
+ * caches for itself what does not change any more.
+ */
+function statusPlaces(state: EncryptedState & State, isAlone: boolean): CachePlaces & Pick<State, 'pubsub'> {
+  const { keyValues, pubsub } = state;
+  if (!state.tokenBuckets.isShared) return { keyValues, pubsub, isUnshared: !isAlone };
+  const local = createMemoryState();
+  return isAlone ? local : { keyValues, pubsub, own: local.keyValues };
 }
 
 /** Every instance notices that another one is lost: the id makes it one entry. */
