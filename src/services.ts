@@ -38,6 +38,7 @@ import { createStateHeartbeat, type StateHeartbeat } from './state-heartbeat.ts'
 import { paymentKeyOf } from './status-cache/cache-key.ts';
 import { createStatusCacheServices, type StatusCacheServices } from './status-cache/cache-status.ts';
 import type { CachePlaces } from './status-cache/cache-store.ts';
+import { createAuditTable } from './store/audit.ts';
 import type { Database } from './store/database.ts';
 import { type GatewayDatabases, prepareDatabase } from './store/gateway-database.ts';
 import { createInstanceTable, type InstanceTable } from './store/instances.ts';
@@ -153,9 +154,6 @@ export function createServices(
     const count = ledger.inDoubt.count();
     return count === undefined ? [] : [{ labels: {}, value: count }];
   });
-  metrics.addGaugeSource('penstock_state_loss_risks', () => [
-    { labels: {}, value: state.lossRisks().length },
-  ]);
   const isAlone = database.dialect === 'sqlite';
   const statusCache = createStatusCacheServices(statusPlaces(encryptedState, isAlone), undefined, log);
   const loadShedding = createLoadShedder(reportShedding(log, metrics));
@@ -253,7 +251,7 @@ export function createServices(
     return deletionIntervalMs;
   });
 
-  const audit = recordInTimeline(createAuditLog(state.keyValues, log), timeline);
+  const audit = recordInTimeline(createAuditLog(createAuditTable(database), log), timeline);
   const resolve = createResolve({
     table: ledger.table,
     notifyChanged: ledger.notifyChanged,

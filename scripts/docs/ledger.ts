@@ -8,7 +8,7 @@ export const ledgerPage = (): string =>
     '# The steps of a write',
     generatedFrom('src/store/ledger-steps.ts'),
     'Each write of a TPP is one row of the table `ledger` ([ADR 120](adr/0120-ledger-in-sql.md)). Its column `step` says how far it got. ' +
-      'The statements of the ledger are made from this table: a row is changed only from a step that is listed here. The gateway does not use the table yet.',
+      'The statements of the ledger are made from this table: a row is changed only from a step that is listed here.',
     ['```mermaid', 'stateDiagram-v2', ...new Set(transitions.map(arrow)), '```'].join('\n'),
     table(
       ['from', 'to', 'when'],

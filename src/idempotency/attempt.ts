@@ -62,6 +62,7 @@ export class Attempt implements WriteAheadMark {
   #named: NamedPayment | undefined = undefined;
   #hasEnded = false;
   #isLate = false;
+  #isDoubtLogged = false;
   /** The newest outcome that is not stored yet. */
   #unstored: Write | undefined = undefined;
 
@@ -201,7 +202,8 @@ export class Attempt implements WriteAheadMark {
 
   #storeDoubt(sent: SentWrite, why: string, outcome?: 'in-doubt'): Promise<RecordOutcome> {
     const { table, log } = this.#services;
-    logInDoubt(log, sent, why);
+    if (!this.#isDoubtLogged) logInDoubt(log, sent, why);
+    this.#isDoubtLogged = true;
     return this.#store(() => table.markInDoubt(sent, { why, ...(outcome && { outcome }) }));
   }
 

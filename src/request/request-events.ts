@@ -13,9 +13,7 @@ export type LedgerVerdict =
   | 'in-doubt'
   | 'happened'
   /** A different request. */
-  | 'another-request'
-  /** Unknown: the ledger is unavailable, and the request continues, as `idempotency.ifStateFails` allows. */
-  | 'unprotected';
+  | 'another-request';
 
 /** Why a request went to its environment. */
 export type EnvironmentReason =

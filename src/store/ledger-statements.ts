@@ -73,6 +73,7 @@ export const read = statement({
     `SELECT ledger.*, now_ms() AS read_at FROM ${input} AS i JOIN ledger ON ${sameKey('ledger', 'i')}`,
 });
 
+/** A repeated mark of the same attempt renews the times: the request is sent on another connection, and the answer is awaited from then on. */
 export const mark = statement({
   columns: { ...attemptColumns, environment: 'text', listen_ms: 'bigint' },
   sql: (input) => `

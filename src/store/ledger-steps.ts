@@ -18,6 +18,11 @@ export const transitions: readonly Transition[] = [
   },
   { from: 'claimed', to: 'none', when: 'nothing was sent' },
   { from: 'claimed', to: 'sending', when: 'the write-ahead mark: the bank may receive it from now on' },
+  {
+    from: 'sending',
+    to: 'sending',
+    when: 'the same attempt is sent on another connection, because nothing left on the first one',
+  },
   { from: 'sending', to: 'released', when: 'the bank has not processed it' },
   { from: 'released', to: 'claimed', when: 'a repeat is a new attempt' },
   { from: 'claimed', to: 'released', when: 'nothing was sent, after an attempt that was released' },

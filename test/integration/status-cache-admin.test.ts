@@ -181,7 +181,7 @@ test('stores no credentials and no personal data readably in Redis', {
   for (const key of keys) {
     assert.match(
       key,
-      /^test-[\w-]{36}:(identities$|(status|environment|payment|audit|ledger|bucket|timeline|fleet):)/,
+      /^test-[\w-]{36}:(identities$|(status|environment|payment|ledger|bucket|timeline|fleet):)/,
     );
     const stored = String(await redis.command('GET', key).catch(() => ''));
     for (const secret of secrets) assert.ok(!`${key} ${stored}`.includes(secret), `${secret} in ${key}`);

@@ -22,7 +22,7 @@ const allowedValues: Readonly<Record<string, readonly string[]>> = {
   served_from: ['bank', 'cache', 'stale-cache', 'shared', 'ledger', 'gateway'],
   verdict: [
     ...['hit', 'stale', 'shared', 'miss', 'request', 'bypass'],
-    ...['claimed', 'replayed', 'running', 'in-doubt', 'happened', 'another-request', 'unprotected'],
+    ...['claimed', 'replayed', 'running', 'in-doubt', 'happened', 'another-request'],
   ],
   state: ['closed', 'open', 'half-open', 'probation'],
   as: ['open', 'closed'],

@@ -1,27 +1,29 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
 import { previewInDoubt, resolveSeveral } from '../../../src/admin/resolve-several.ts';
 import type { Resolution, ResolveResult } from '../../../src/idempotency/resolve.ts';
 import type { AuditEvent } from '../../../src/request/audit-event.ts';
 import { GatewayError } from '../../../src/request/errors.ts';
-import { createInstance, startInstance } from '../idempotency/instance.ts';
+import { bankResponse } from '../idempotency/bank-response.ts';
+import { noAnswer, startInstance } from '../idempotency/instance.ts';
+import { createNextStage } from '../idempotency/next-stage.ts';
 import { initiation } from '../idempotency/requests.ts';
 
 /** Three writes in doubt, an hour apart: two of `shop`, one of `rival`, which is in production. */
-async function startThree(t: Parameters<typeof startInstance>[0]) {
-  const { time, state, instance } = startInstance(t);
+async function startThree(t: TestContext) {
+  const { time, instance } = await startInstance(t);
   const from = Date.now();
-  for (const [tenant, environment, why] of [
-    ['shop', 'sandbox', 'the bank answered 504'],
-    ['shop', 'sandbox', 'OUTCOME_UNKNOWN: no answer'],
-    ['rival', 'production', 'the bank answered 504'],
+  for (const [tenant, environment, id, outcome] of [
+    ['shop', 'sandbox', 'with-504', bankResponse(504)],
+    ['shop', 'sandbox', 'without-answer', noAnswer()],
+    ['rival', 'production', 'of-the-rival', bankResponse(504)],
   ] as const) {
-    const claim = await instance.claim(initiation({ tenant, requestId: `${tenant} ${why}` }));
-    await claim.markSending(environment);
-    await claim.markInDoubt(why);
+    const request = initiation({ tenant, requestId: id });
+    const begun = await instance.begin(request, createNextStage(environment));
+    await (outcome instanceof GatewayError ? begun.fail(outcome) : begun.respond(outcome));
     time.skip(3_600_000);
   }
-  const { inDoubt } = createInstance(state).services;
+  const { inDoubt } = instance.services;
   const events: AuditEvent[] = [];
   const resolutions: Resolution[] = [];
   const results: ('resolved' | 'too-early')[] = [];
@@ -41,17 +43,17 @@ describe('a filter of requests in doubt', () => {
   test('selects by environment, tenant, operation, X-Request-ID, age, time and reason', async (t) => {
     const { from, inDoubt } = await startThree(t);
     for (const [filter, expected] of [
-      [{ environment: 'sandbox' }, ['shop the bank answered 504', 'shop OUTCOME_UNKNOWN: no answer']],
-      [{ environment: 'production' }, ['rival the bank answered 504']],
+      [{ environment: 'sandbox' }, ['with-504', 'without-answer']],
+      [{ environment: 'production' }, ['of-the-rival']],
       [{ environment: 'sandbox', tenant: 'rival' }, []],
-      [{ environment: 'sandbox', why: 'outcome_unknown' }, ['shop OUTCOME_UNKNOWN: no answer']],
+      [{ environment: 'sandbox', why: 'outcome_unknown' }, ['without-answer']],
       [{ environment: 'sandbox', operation: 'cancelPayment' }, []],
-      [{ environment: 'sandbox', operation: 'initiatePayment', why: '504' }, ['shop the bank answered 504']],
-      [{ environment: 'sandbox', requestId: 'SHOP the bank answered 504' }, ['shop the bank answered 504']],
-      [{ environment: 'sandbox', olderThanMs: 2.5 * 3_600_000 }, ['shop the bank answered 504']],
+      [{ environment: 'sandbox', operation: 'initiatePayment', why: '504' }, ['with-504']],
+      [{ environment: 'sandbox', requestId: 'WITH-504' }, ['with-504']],
+      [{ environment: 'sandbox', olderThanMs: 2.5 * 3_600_000 }, ['with-504']],
       [{ environment: 'sandbox', olderThanMs: 3 * 3_600_000 + 1 }, []],
-      [{ environment: 'sandbox', from: isoOf(from + 1) }, ['shop OUTCOME_UNKNOWN: no answer']],
-      [{ environment: 'sandbox', to: isoOf(from) }, ['shop the bank answered 504']],
+      [{ environment: 'sandbox', from: isoOf(from + 1) }, ['without-answer']],
+      [{ environment: 'sandbox', to: isoOf(from) }, ['with-504']],
     ] as const) {
       const { writes } = await previewInDoubt(inDoubt, filter);
       assert.deepEqual(

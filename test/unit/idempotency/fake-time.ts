@@ -22,7 +22,7 @@ const startMs = Date.parse('2026-01-01T12:00:00Z');
 
 /** Runs everything that can run without time passing. */
 export async function settleTasks(): Promise<void> {
-  for (let round = 0; round < 2; round++) await new Promise((resolve) => setImmediate(resolve));
+  for (let round = 0; round < 10; round++) await new Promise((resolve) => setImmediate(resolve));
 }
 
 let isInstalled = false;

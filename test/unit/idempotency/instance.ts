@@ -1,220 +1,206 @@
-/** A gateway instance reduced to its idempotency stage, and helpers to inspect what it stores. */
+/** Gateway instances reduced to their idempotency stages, on a database in memory, and helpers to look at what they store. */
 
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
-import type { Config } from '../../../src/config/schema.ts';
-import type { Claim } from '../../../src/idempotency/claim.ts';
+import type { EncryptionKeys } from '../../../src/config/encryption-keys.ts';
 import {
   createIdempotencyDependencies,
   enforceIdempotency,
 } from '../../../src/idempotency/enforce-idempotency.ts';
-import {
-  type ClaimResult,
-  createLedgerServices,
-  type LedgerServices,
-} from '../../../src/idempotency/ledger.ts';
-import type { InDoubtEntry, LedgerEntry } from '../../../src/idempotency/ledger-entry.ts';
-import { attemptName, createLedgerStore, type StoredEntry } from '../../../src/idempotency/ledger-store.ts';
-import { createResolve, type Resolve } from '../../../src/idempotency/resolve.ts';
-import { createStorageBudget } from '../../../src/idempotency/storage-budget.ts';
-import type { HeaderFields } from '../../../src/pis/headers.ts';
-import { GatewayError, stateUnavailable } from '../../../src/request/errors.ts';
+import { createLedgerServices } from '../../../src/idempotency/ledger-services.ts';
+import { createResolve } from '../../../src/idempotency/resolve.ts';
+import type { StorageBudget } from '../../../src/idempotency/storage-budget.ts';
+import { GatewayError } from '../../../src/request/errors.ts';
 import type { PisRequest, PisResponse } from '../../../src/request/messages.ts';
 import type { RequestEvent } from '../../../src/request/request-events.ts';
 import type { Handler } from '../../../src/request/stage.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
-import type { State } from '../../../src/state/ports.ts';
-import { configOf, publicUrl, type Sections } from '../../kit/gateway.ts';
-import { withMeaning } from '../../kit/meaning.ts';
+import type { PubSub } from '../../../src/state/ports.ts';
+import type { Database } from '../../../src/store/database.ts';
+import { createInstanceTable } from '../../../src/store/instances.ts';
+import { createLedgerTable, type LedgerRow } from '../../../src/store/ledger.ts';
+import { createPaymentTable } from '../../../src/store/payments.ts';
+import { newGatewayDatabase } from '../../kit/database.ts';
+import { createFaultyDatabase } from '../../kit/faulty-database.ts';
+import { configOf, publicUrl } from '../../kit/gateway.ts';
 import { type FakeTime, installFakeTime } from './fake-time.ts';
-import { cancellation, identityOf, initiation } from './requests.ts';
-
-export interface Instance {
-  readonly services: LedgerServices;
-  /** Sends a request through the stage of its lane. */
-  send(request: PisRequest, next: Handler<PisRequest>): Promise<PisResponse>;
-  /** What the ledger knows about a request; claims it if it is new. */
-  lookUp(request?: PisRequest): ClaimResult | Promise<ClaimResult>;
-  /** Claims a new request; fails if there already is an entry. */
-  claim(request?: PisRequest): Promise<Claim>;
-  readonly resolve: Resolve;
-  /** The affinities recorded by `resolve`, as text. */
-  readonly recordedAffinities: readonly string[];
-  /** The audit events recorded by `resolve`. */
-  readonly auditEvents: readonly Readonly<Record<string, unknown>>[];
-  /** The number of writes in doubt that the last scan found. */
-  inDoubtCount(): number | undefined;
-  /** Level and message of every logged line. */
-  readonly logged: readonly string[];
-  /** The events of all requests. */
-  readonly events: readonly RequestEvent[];
-}
-
-/** @param state the state, or this instance's connection to a shared one */
-export function createInstance(state: State, sections: Sections = {}): Instance {
-  const config = configWith(sections);
-  const logged: string[] = [];
-  const events: RequestEvent[] = [];
-  const recordedAffinities: string[] = [];
-  const auditEvents: Readonly<Record<string, unknown>>[] = [];
-  const log = (level: string, message: string) => void logged.push(`${level}: ${message}`);
-  const { idempotency, state: stateSettings, shaping } = config;
-  const services = createLedgerServices(state, {
-    entries: state.keyValues,
-    memoryBytes: idempotency.memory,
-    lossSettings: () => ({
-      afterLoss: stateSettings.afterLoss,
-      windowMs: idempotency.window,
-      expectedInstances: shaping.expectedInstances,
-      isUpgraded: false,
-    }),
-    storageBudget: createStorageBudget(state.tokenBuckets, () => idempotency, {
-      metrics: { increment: () => {}, counter: () => ({ value: 0 }) },
-      log,
-    }),
-    countDuplicate: () => void logged.push('metric: penstock_duplicate_attempts_total'),
-    rememberForMs: config.payments.rememberFor,
-    countUnconfirmed: () => void logged.push('metric: penstock_unconfirmed_marks_total'),
-    log,
-  });
-  const resolve = createResolve({
-    ...services,
-    affinity: {
-      recordEnvironment: async (paymentId, { environment, tenant, initiatedAs }, retention) =>
-        paymentId !== foreignPaymentId &&
-        recordedAffinities.push(`${paymentId} of ${tenant} in ${environment}, ${initiatedAs}, ${retention}`) >
-          0,
-    },
-    audit: {
-      record: async ({ who, outcome, details }) => void auditEvents.push({ who, outcome, ...details }),
-    },
-    environmentNameOf: (environmentId) => environmentId,
-    windowMs: () => config.idempotency.window,
-  });
-  const dependencies = createIdempotencyDependencies(config, services, resolve);
-  const stage = enforceIdempotency(dependencies);
-  const lookUp = (request = initiation()) => dependencies.ledger.claim(services.identify(request), request);
-  return {
-    services,
-    lookUp,
-    async claim(request) {
-      const result = await lookUp(request);
-      assert.ok(result.kind === 'claimed', result.kind);
-      return result.claim;
-    },
-    recordedAffinities,
-    auditEvents,
-    logged,
-    events,
-    send(request, next) {
-      const observed = { ...request, recordEvent: (event: RequestEvent) => events.push(event) };
-      return request.operation.lane === 'write'
-        ? stage(observed, next)
-        : dependencies.resolveByReads(observed, next);
-    },
-    resolve,
-    inDoubtCount: services.inDoubtCount,
-  };
-}
-
-/** A payment that belongs to another tenant. */
-export const foreignPaymentId = 'foreign-payment';
+import { createNextStage, type NextStage } from './next-stage.ts';
+import { identityOf, initiation } from './requests.ts';
 
 const environments = { sandbox: { baseUrl: 'http://127.0.0.1:9', standardVersion: '1.3.11' } };
-const configs = new Map<string, Config>();
-
-/** Parses each configuration once: the simulation creates thousands of instances. */
-function configWith(sections: Sections): Config {
-  const name = JSON.stringify(sections);
-  const config = configs.get(name) ?? configOf({ environments, listen: { publicUrl }, ...sections });
-  configs.set(name, config);
-  return config;
-}
+const config = configOf({ environments, listen: { publicUrl } });
 
 /** The defaults of `idempotency.lateAnswer` and `idempotency.window`. */
 export const lateAnswerMs = 120_000;
 export const windowMs = 24 * 3_600_000;
-/** An instance that has not renewed its lease for this long counts as dead. */
+/** An instance that has not reported for this long counts as dead. */
 export const leaseMs = 6_000;
 
 /** Installs fake time until the test ends. */
-export function useFakeTime(t: TestContext): FakeTime {
+function useFakeTime(t: TestContext): FakeTime {
   const time = installFakeTime();
   t.after(time.restore);
   return time;
 }
 
-/** Fake time, a state in memory and one instance on it. */
-export function startInstance(t: TestContext) {
-  const time = useFakeTime(t);
-  const state = createMemoryState();
-  return { time, state, instance: createInstance(state) };
+interface InstanceOptions {
+  readonly keys?: EncryptionKeys;
+  readonly storageBudget?: StorageBudget;
 }
 
-export const storedOf = (
-  state: State,
-  request: PisRequest = initiation(),
-): Promise<StoredEntry | undefined> => createLedgerStore(state.keyValues).read(identityOf(request).id);
+function createInstance(
+  database: Database,
+  pubsub: PubSub,
+  id: string,
+  { keys, storageBudget = { countEntry: () => {}, check: () => {} } }: InstanceOptions,
+) {
+  const logged: string[] = [];
+  const events: RequestEvent[] = [];
+  const auditEvents: Readonly<Record<string, unknown>>[] = [];
+  const services = createLedgerServices({
+    database,
+    instances: createInstanceTable(database, id),
+    instanceId: id,
+    pubsub,
+    keys,
+    storageBudget,
+    windowMs: () => windowMs,
+    countDuplicate: () => void logged.push('metric: penstock_duplicate_attempts_total'),
+    log: (level, message) => void logged.push(`${level}: ${message}`),
+  });
+  const resolve = createResolve({
+    ...services,
+    audit: {
+      record: async ({ who, outcome, details }) => void auditEvents.push({ who, outcome, ...details }),
+    },
+    environmentNameOf: (environmentId) => environmentId,
+  });
+  const dependencies = createIdempotencyDependencies(config, services, resolve);
+  const stage = enforceIdempotency(dependencies);
 
-export async function entryOf(
-  state: State,
-  request: PisRequest = initiation(),
-): Promise<LedgerEntry | undefined> {
-  return (await storedOf(state, request))?.entry;
-}
+  /** Sends a request through the stage of its lane. */
+  function send(request: PisRequest, next: Handler<PisRequest>): Promise<PisResponse> {
+    const observed = { ...request, recordEvent: (event: RequestEvent) => events.push(event) };
+    return Promise.resolve(
+      request.operation.lane === 'write'
+        ? stage(observed, next)
+        : dependencies.resolveByReads(observed, next),
+    );
+  }
 
-/** The request's entry, which must be in doubt, and the name by which operators resolve it. */
-export async function inDoubtWriteOf(
-  state: State,
-  request = initiation(),
-): Promise<{ readonly id: string; readonly entry: InDoubtEntry }> {
-  const entry = await entryOf(state, request);
-  assert.ok(entry && 'why' in entry && entry.why !== undefined, 'the entry is in doubt');
-  return { id: attemptName(identityOf(request).id, entry.attempt), entry: { ...entry, why: entry.why } };
-}
-
-/** A response to an initiation if it has a paymentId, or else to a cancellation. @param headers besides `Content-Type` */
-export function bankResponse(status: number, body = '', more: HeaderFields = []): PisResponse {
-  const headers: HeaderFields = [['Content-Type', 'application/json'], ...more];
-  const response = { status, headers, body: Buffer.from(body), environment: 'sandbox' };
-  const { operation } = body.includes('paymentId') || more.length > 0 ? initiation() : cancellation();
-  return withMeaning(operation, { ...response, servedFrom: 'bank' });
-}
-
-type Change = 'replace' | 'writeIfAbsent';
-
-/** A connection to a state that can lose the reply to a change: the change is made, and the operation fails. */
-export function createLossyState(state: State): State & { loseNextReply(change?: Change): void } {
-  let lossy: Change | undefined;
-  const { keyValues } = state;
-
-  async function changed(change: Change, isDone: Promise<boolean>): Promise<boolean> {
-    const isLost = lossy === change;
-    if (isLost) lossy = undefined;
-    await isDone;
-    if (isLost) throw stateUnavailable();
-    return isDone;
+  /** Sends a write, until the bank has received it. */
+  async function begin(
+    request: PisRequest = initiation(),
+    bank: NextStage = createNextStage(),
+  ): Promise<Begun> {
+    const response = send(request, bank.next);
+    const early = response.then(
+      () => Promise.reject(new Error('answered without the bank')),
+      (thrown: unknown) => Promise.reject(thrown),
+    );
+    await Promise.race([bank.received, early]);
+    return {
+      respond(given) {
+        bank.respond(given);
+        return response;
+      },
+      fail(error) {
+        bank.fail(error);
+        return errorCodeOf(response);
+      },
+    };
   }
 
   return {
-    ...state,
-    keyValues: {
-      ...keyValues,
-      replace: (...all) => changed('replace', keyValues.replace(...all)),
-      writeIfAbsent: (...all) => changed('writeIfAbsent', keyValues.writeIfAbsent(...all)),
+    services,
+    send,
+    begin,
+    resolve,
+    /** The audit events recorded by `resolve`. */
+    auditEvents,
+    /** Level and message of every logged line. */
+    logged,
+    /** The events of all requests. */
+    events,
+    /** Sends a write; the bank does not answer it. */
+    async putInDoubt(request?: PisRequest, environment?: string): Promise<Begun> {
+      const begun = await begin(request, createNextStage(environment));
+      assert.equal(await begun.fail(noAnswer()), 'OUTCOME_UNKNOWN');
+      return begun;
     },
-    loseNextReply(change = 'replace') {
-      lossy = change;
+    /** What a repeat gets, which must not be sent: the status of a stored response, or the code of an error. */
+    async repeat(request: PisRequest = initiation()): Promise<string> {
+      const notSent = () => assert.fail('the repeat is sent');
+      return send(request, notSent).then(({ status, servedFrom }) => `${status} from ${servedFrom}`, codeOf);
+    },
+  };
+}
+
+/** A write that the bank has received. */
+interface Begun {
+  respond(response: PisResponse): Promise<PisResponse>;
+  /** @returns the code of the error that the TPP gets */
+  fail(error: unknown): Promise<string>;
+}
+
+export const noAnswer = () => new GatewayError('OUTCOME_UNKNOWN', 'no answer');
+
+/** Fake time, a database in memory, and a living instance on it. */
+export async function startInstance(t: TestContext, options: InstanceOptions = {}) {
+  const time = useFakeTime(t);
+  const shared = await newGatewayDatabase(t);
+  const { pubsub } = createMemoryState();
+  const ledger = createLedgerTable(shared);
+  let instances = 0;
+
+  /** A further instance, which lives until the time passes, with a connection that can fail. */
+  async function newInstance(more: InstanceOptions = options) {
+    instances += 1;
+    const id = `instance-${instances}`;
+    await shared.query(
+      'INSERT INTO instance (id, seen_at, reporting_since) VALUES ($1, now_ms(), now_ms())',
+      [id],
+    );
+    const database = createFaultyDatabase(shared);
+    return { ...createInstance(database, pubsub, id, more), database };
+  }
+
+  const rowOf = (request: PisRequest = initiation()): Promise<LedgerRow | undefined> =>
+    ledger.read(identityOf(request).key);
+
+  return {
+    time,
+    database: shared,
+    instance: await newInstance(),
+    newInstance,
+    rowOf,
+    /** How far a request got; `undefined` without a row. */
+    stepOf: async (request?: PisRequest) => (await rowOf(request))?.step,
+    /** By which operators resolve the request, which must be in doubt. */
+    async doubtIdOf(request?: PisRequest): Promise<string> {
+      const row = await rowOf(request);
+      assert.ok(row && row.why !== null, 'it is in doubt');
+      return String(row.attempt);
+    },
+    /** The payments with this id: tenant, environment, service and product. */
+    async paymentsWith(paymentId: string) {
+      const found = await createPaymentTable(shared).find(paymentId);
+      return found.map(({ tenant, environment, initiatedAs, isPermanent }) => ({
+        tenant,
+        environment,
+        initiatedAs,
+        isPermanent,
+      }));
     },
   };
 }
 
 /** The code of the GatewayError that the promise rejects with; fails if it does not. */
-export async function errorCodeOf(promise: unknown): Promise<string> {
-  const thrown: unknown = await Promise.resolve(promise).then(
-    () => undefined,
-    (error: unknown) => error,
-  );
+export async function errorCodeOf(promise: Promise<unknown>): Promise<string> {
+  return promise.then(() => assert.fail('it succeeds'), codeOf);
+}
+
+function codeOf(thrown: unknown): string {
   assert.ok(thrown instanceof GatewayError, String(thrown));
   return thrown.code;
 }

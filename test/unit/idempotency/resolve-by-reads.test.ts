@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
+import type { PisRequest } from '../../../src/request/messages.ts';
+import { bankResponse } from './bank-response.ts';
 import { settleTasks } from './fake-time.ts';
-import { bankResponse, createInstance, entryOf, errorCodeOf, leaseMs, startInstance } from './instance.ts';
+import { startInstance } from './instance.ts';
 import { createNextStage } from './next-stage.ts';
 import {
   authorisationRead,
@@ -12,23 +15,26 @@ import {
   statusRead,
 } from './requests.ts';
 
-/** A cancellation in doubt, which another instance than the holder's has found. */
-async function startInDoubt(t: TestContext) {
-  const { state, instance: holder } = startInstance(t);
-  const claim = await holder.claim(cancellation());
-  await claim.markSending('sandbox');
-  await claim.markInDoubt('no answer');
-  const instance = createInstance(state);
-  await instance.services.inDoubt.scan();
+/** A write in doubt, by default a cancellation, which another instance than the one that has sent it has found. */
+async function startInDoubt(t: TestContext, write: PisRequest = cancellation()) {
+  const { instance: sender, newInstance, stepOf } = await startInstance(t);
+  const bank = createNextStage();
+  const begun = sender.send(write, bank.next);
+  begun.catch(() => {});
+  await bank.received;
+  bank.requests[0]?.writeAheadMark?.onDeadline(); // the call goes on
+  await assert.rejects(begun, { code: 'OUTCOME_UNKNOWN' });
+  const instance = await newInstance();
+  await instance.services.inDoubt.refresh();
   const read = async (
     response = bankResponse(200, '{"transactionStatus":"CANC"}'),
     request = statusRead(),
   ) => {
     assert.deepEqual(await instance.send(request, async () => response), response);
     await settleTasks();
-    return (await entryOf(state, cancellation()))?.step;
+    return stepOf(write);
   };
-  return { state, holder, claim, instance, read };
+  return { sender, bank, instance, read, stepOf };
 }
 
 describe('a cancellation in doubt', () => {
@@ -61,32 +67,27 @@ describe('a cancellation in doubt', () => {
       assert.equal(await read(response), 'in-doubt');
     });
 
-  test('gets its late answer as before, until a read shows CANC', async (t) => {
-    const { claim, holder, read, state } = await startInDoubt(t);
+  test('stays as the read has shown it if its answer arrives later', async (t) => {
+    const { bank, sender, read, stepOf } = await startInDoubt(t);
     assert.equal(await read(), 'happened');
-    await claim.recordResponse(bankResponse(204));
-    assert.equal((await entryOf(state, cancellation()))?.step, 'happened');
-    assert.deepEqual(holder.logged, ['error: a payment is in doubt'], 'the late answer is no contradiction');
+    bank.respond(bankResponse(204));
+    await settleTasks();
+    assert.equal(await stepOf(cancellation()), 'happened');
+    assert.deepEqual(sender.logged, ['error: a payment is in doubt'], 'the late answer is no contradiction');
   });
 });
 
 test('an initiation in doubt is not resolved by a read that shows CANC', async (t) => {
-  const { time, state, instance } = startInstance(t);
-  const claim = await instance.claim();
-  await claim.markSending('sandbox');
-  time.skip(leaseMs);
-  const other = createInstance(state);
-  await other.services.inDoubt.scan();
-  await other.send(statusRead(), async () => bankResponse(200, '{"transactionStatus":"CANC"}'));
-  await settleTasks();
-  assert.equal((await entryOf(state))?.step, 'in-doubt');
-  assert.equal(await errorCodeOf(other.send(initiation(), createNextStage().next)), 'DUPLICATE_IN_DOUBT');
+  const { instance, read } = await startInDoubt(t, initiation());
+  assert.equal(await read(), 'in-doubt');
+  assert.equal(await instance.repeat(), 'DUPLICATE_IN_DOUBT');
 });
 
 describe('an update in doubt', () => {
   const executed = bankResponse(200, '{"transactionStatus":"ACSC"}');
+  const cancelled = bankResponse(200, '{"transactionStatus":"CANC"}');
   const scaStatus = (status: string) => bankResponse(200, JSON.stringify({ scaStatus: status }));
-  for (const [what, write, read, response, step] of [
+  for (const [what, write, request, response, step] of [
     [
       'shows its authorisation as finalised',
       authorisationUpdate,
@@ -102,13 +103,7 @@ describe('an update in doubt', () => {
       'in-doubt',
     ],
     ['shows the payment as executed', authorisationUpdate, statusRead, executed, 'happened'],
-    [
-      'shows the payment as cancelled',
-      authorisationUpdate,
-      statusRead,
-      bankResponse(200, '{"transactionStatus":"CANC"}'),
-      'in-doubt',
-    ],
+    ['shows the payment as cancelled', authorisationUpdate, statusRead, cancelled, 'in-doubt'],
     ['shows its payment as executed', paymentUpdate, statusRead, executed, 'happened'],
     [
       'shows an authorisation as finalised',
@@ -119,30 +114,19 @@ describe('an update in doubt', () => {
     ],
   ] as const)
     test(`(${write().operation.name}) is ${step} after a read that ${what}`, async (t) => {
-      const { state, instance: holder } = startInstance(t);
-      const claim = await holder.claim(write());
-      await claim.markSending('sandbox');
-      await claim.markInDoubt('no answer');
-      const instance = createInstance(state);
-      await instance.services.inDoubt.scan();
-      await instance.send(read(), async () => response);
-      await settleTasks();
-      assert.equal((await entryOf(state, write()))?.step, step);
+      const { read } = await startInDoubt(t, write());
+      assert.equal(await read(response, request()), step);
     });
 
   test('is a warning before the last step of the authorisation, and an error with a TAN or an unreadable body', async (t) => {
-    const { instance } = startInstance(t);
+    const { instance } = await startInstance(t);
     for (const body of [
       '{"psuData":{"password":"a"}}',
       '{"authenticationMethodId":"1"}',
       '{"scaAuthenticationData":"1"}',
       '{',
     ])
-      await (async () => {
-        const claim = await instance.claim(authorisationUpdate({ body, requestId: crypto.randomUUID() }));
-        await claim.markSending('sandbox');
-        await claim.markInDoubt('no answer');
-      })();
+      await instance.putInDoubt(authorisationUpdate({ body, requestId: randomUUID() }));
     assert.deepEqual(instance.logged, [
       'warn: a step of an authorisation is in doubt',
       'warn: a step of an authorisation is in doubt',

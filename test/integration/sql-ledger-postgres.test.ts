@@ -1,0 +1,171 @@
+/** The ledger in PostgreSQL: its settings, locks, lost answers and restarts of the server. */
+
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { Client } from 'pg';
+import { DatabaseError } from '../../src/store/database.ts';
+import { createInstanceTable } from '../../src/store/instances.ts';
+import { createLedgerTable } from '../../src/store/ledger.ts';
+import { migrate } from '../../src/store/migrations.ts';
+import { connectPostgres } from '../../src/store/postgres.ts';
+import { postgresProblems, synchronousStandbys } from '../../src/store/postgres-settings.ts';
+import { again, answer, claimKinds, mark, newClaim, reportAs, send, sentTo } from '../kit/ledger-claims.ts';
+import { newPostgresDatabase, skipWithoutPostgres, startPostgres } from '../kit/postgres.ts';
+import { startTcpProxy } from '../kit/tcp-proxy.ts';
+import { until, within } from '../kit/within.ts';
+
+describe('the ledger in PostgreSQL', { skip: skipWithoutPostgres }, () => {
+  async function startInstances(t: TestContext) {
+    const url = await newPostgresDatabase();
+    const databases = [connectPostgres(url), connectPostgres(url)] as const;
+    t.after(async () => void (await Promise.all(databases.map((database) => database.close()))));
+    await Promise.all(databases.map(migrate));
+    return { url, databases };
+  }
+
+  test('is created once by two instances that start together', async (t) => {
+    const { databases } = await startInstances(t);
+    const rows = await databases[0].query('SELECT version FROM penstock_schema');
+    assert.deepEqual(
+      rows.map(({ version }) => version),
+      [...rows.keys()].map((index) => index + 1),
+    );
+  });
+
+  test('has settings of its role, which are checked', async (t) => {
+    const { url, databases } = await startInstances(t);
+    const fresh = connectPostgres(url);
+    t.after(() => fresh.close());
+    assert.deepEqual(await postgresProblems(fresh), []);
+    const [lockTimeout] = await fresh.query('SHOW lock_timeout');
+    assert.equal(
+      lockTimeout?.lock_timeout,
+      '200ms',
+      'shorter than a statement may take: the others of its batch have time',
+    );
+    assert.equal(await synchronousStandbys(fresh), '');
+    await databases[0].execute(`
+      DO $$ BEGIN
+        EXECUTE format('ALTER ROLE CURRENT_USER IN DATABASE %I SET synchronous_commit = off', current_database());
+        EXECUTE format('ALTER ROLE CURRENT_USER IN DATABASE %I RESET lock_timeout', current_database());
+        EXECUTE format('ALTER ROLE CURRENT_USER IN DATABASE %I SET default_transaction_read_only = on', current_database());
+      END $$`);
+    const other = connectPostgres(url);
+    t.after(() => other.close());
+    const problems = (await postgresProblems(other)).join('\n');
+    assert.match(problems, /read-only.*\nlock_timeout is not set.*\nsynchronous_commit is off/);
+  });
+
+  test('does not let a locked row hold the others of its batch', async (t) => {
+    const { url } = await startInstances(t);
+    const fresh = connectPostgres(url); // with the settings of the role
+    t.after(() => fresh.close());
+    const ledger = createLedgerTable(fresh);
+    const locked = newClaim();
+    const others = Array.from({ length: 5 }, () => newClaim());
+    for (const one of [locked, ...others]) await send(ledger, one);
+    const lock = new Client(url);
+    await lock.connect();
+    lock.on('error', () => {}); // the database is dropped at the end
+    t.after(() => lock.end());
+    await lock.query('BEGIN');
+    await lock.query('SELECT * FROM ledger WHERE attempt = $1 FOR UPDATE', [locked.attempt]);
+    const stuck = ledger.recordAnswer(sentTo(locked), { ...answer, created: undefined });
+    const outcomes = others.map((one) => ledger.recordAnswer(sentTo(one), { ...answer, created: undefined }));
+    assert.deepEqual(new Set(await Promise.all(outcomes)), new Set(['recorded']));
+    await assert.rejects(stuck, (error) => error instanceof DatabaseError && error.effect === 'none');
+    await lock.query('COMMIT');
+    assert.equal(await ledger.recordAnswer(sentTo(locked), { ...answer, created: undefined }), 'recorded');
+  });
+
+  test('recovers nothing of others before an instance has reported for six seconds without a gap', async (t) => {
+    const { databases } = await startInstances(t);
+    const [database] = databases;
+    const ledger = createLedgerTable(database);
+    const [left, alive] = [newClaim({ instance: 'two' }), newClaim({ instance: 'one' })];
+    for (const id of ['one', 'two']) await reportAs(database, id);
+    const own = createInstanceTable(database, 'one');
+    for (const one of [left, alive]) await send(ledger, one);
+    /** As if the database had been unreachable for a minute. */
+    const pass = (id: string, ms: number) =>
+      database.query('UPDATE instance SET seen_at = seen_at - $2 WHERE id = $1', [id, ms]);
+    await pass('one', 60_000);
+    await pass('two', 60_000);
+    await own.report();
+    assert.equal(await own.countLiving(), 1);
+    assert.deepEqual(await own.recover(() => true), [], 'the first one back');
+    await database.query('UPDATE instance SET reporting_since = reporting_since - 6000 WHERE id = $1', [
+      'one',
+    ]);
+    assert.equal((await own.recover(() => true)).length, 1);
+    assert.equal((await ledger.read(left))?.step, 'in-doubt');
+    assert.equal((await ledger.read(alive))?.step, 'sending');
+    await own.deregister();
+    assert.equal(await own.countLiving(), 0);
+  });
+
+  test('has no deadlock when two instances claim the same keys in opposite orders', async (t) => {
+    const { databases } = await startInstances(t);
+    const [one, other] = [createLedgerTable(databases[0]), createLedgerTable(databases[1])];
+    for (const instance of ['one', 'two']) await reportAs(databases[0], instance);
+    for (let round = 0; round < 40; round++) {
+      const claims = Array.from({ length: 30 }, () => newClaim());
+      const mirrored = claims.map((claim) => again(claim, { instance: 'two' })).reverse();
+      const outcomes = await Promise.all([...claims.map(one.claim), ...mirrored.map(other.claim)]);
+      assert.equal(outcomes.filter(({ kind }) => kind === 'claimed').length, 30);
+      assert.equal(outcomes.filter(({ kind }) => kind === 'exists').length, 30);
+    }
+  });
+
+  test('reports an unknown outcome if no answer arrives, and a repetition finds out', async (t) => {
+    const server = await startPostgres(t, 'fsync=off');
+    const { hostname, port } = new URL(server.url);
+    const proxy = await startTcpProxy(t, Number(port));
+    const [direct, behindProxy] = [
+      connectPostgres(server.url),
+      connectPostgres(server.url.replace(`${hostname}:${port}`, `127.0.0.1:${proxy.port}`)),
+    ];
+    t.after(async () => void (await Promise.all([direct, behindProxy].map((database) => database.close()))));
+    await migrate(direct);
+    await reportAs(direct, 'one');
+    const [ledger, cutOff] = [createLedgerTable(direct), createLedgerTable(behindProxy)];
+    const [claim, sent] = [newClaim(), newClaim()];
+    await cutOff.claim(claim);
+    await send(ledger, sent);
+    proxy.discardResponses();
+    const isUnknown = (error: unknown) => error instanceof DatabaseError && error.effect === 'unknown';
+    await assert.rejects(within(20_000, 'an error', cutOff.mark(mark(claim))), isUnknown);
+    await until(10_000, 'the database has the mark, which nobody may rely on', async () => {
+      return (await ledger.read(claim))?.step === 'sending';
+    });
+    assert.deepEqual(await claimKinds(ledger, [again(claim)]), ['exists: sending']);
+    await assert.rejects(within(20_000, 'an error', cutOff.recordAnswer(sentTo(sent), answer)));
+    assert.equal(
+      await ledger.recordAnswer(sentTo(sent), answer),
+      'recorded',
+      'repeated, on another connection',
+    );
+  });
+
+  test('survives a restart of the server, and keeps what was confirmed', async (t) => {
+    const server = await startPostgres(t);
+    const problems: string[] = [];
+    const database = connectPostgres(server.url, { onError: (why) => problems.push(why) });
+    t.after(() => database.close());
+    await migrate(database);
+    await reportAs(database, 'one');
+    const ledger = createLedgerTable(database);
+    const claim = newClaim();
+    await send(ledger, claim);
+    await server.kill();
+    await assert.rejects(ledger.claim(newClaim()), DatabaseError);
+    await server.restart();
+    await until(20_000, 'it serves again', () =>
+      ledger.recordAnswer(sentTo(claim), answer).then(
+        (outcome) => outcome === 'recorded',
+        () => false,
+      ),
+    );
+    assert.equal((await ledger.read(claim))?.step, 'answered');
+  });
+});
