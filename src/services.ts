@@ -31,11 +31,13 @@ import { createWebhooks, type Webhooks } from './notifications/create-webhooks.t
 import { createPeriodicTask, heartbeatMs, type PeriodicTask } from './periodic-task.ts';
 import { createRequestRecords, type RequestRecords } from './request-log/create-request-records.ts';
 import { createLookUpLimits, type LookUpLimits } from './self-service/look-up-limits.ts';
-import { withEncryption } from './state/create-state.ts';
+import { type EncryptedState, withEncryption } from './state/create-state.ts';
+import { createMemoryState } from './state/memory.ts';
 import type { KeyValues, State } from './state/ports.ts';
 import { createStateHeartbeat, type StateHeartbeat } from './state-heartbeat.ts';
 import { paymentKeyOf } from './status-cache/cache-key.ts';
 import { createStatusCacheServices, type StatusCacheServices } from './status-cache/cache-status.ts';
+import type { CachePlaces } from './status-cache/cache-store.ts';
 import { createActiveEnvironmentTable } from './store/active-environment.ts';
 import { createAuditTable } from './store/audit.ts';
 import type { Database } from './store/database.ts';
@@ -159,7 +161,8 @@ export function createServices(
     const count = ledger.inDoubt.count();
     return count === undefined ? [] : [{ labels: {}, value: count }];
   });
-  const statusCache = createStatusCacheServices(encryptedState, undefined, log);
+  const isAlone = database.dialect === 'sqlite';
+  const statusCache = createStatusCacheServices(statusPlaces(encryptedState, isAlone), undefined, log);
   const loadShedding = createLoadShedder(reportShedding(log, metrics));
   const notifications = createNotifications({
     state,
@@ -214,14 +217,14 @@ export function createServices(
     isBusy: loadShedding.isBusy,
   });
 
-  const takeQuota = createTakeQuota(state.tokenBuckets);
-
   const holds = createHolds(createHoldTable(heartbeatDatabase), state.pubsub);
   const adaptiveRates = createAdaptiveRates(state);
   const instanceCounter = createInstanceCounter(instances.countLiving, expectedInstances, telemetry);
+  const share = () => (isAlone ? 1 : 1 / instanceCounter.count());
+  const takeQuota = createTakeQuota(state.tokenBuckets, share);
   const permits = createPermitSources(state.tokenBuckets, {
     instances: instanceCounter.count,
-    expectedInstances,
+    share,
     telemetry,
   });
   const databaseHeartbeat = createDatabaseHeartbeat({
@@ -303,6 +306,17 @@ export function createServices(
       await Promise.allSettled([adaptiveRates.refresh(), refreshNotificationSecret()]);
     },
   };
+}
+
+/**
+ * Where statuses are cached. The only instance needs no Redis for it. Several instances share what is in Redis; without it, each of them
+ * caches for itself what does not change any more.
+ */
+function statusPlaces(state: EncryptedState & State, isAlone: boolean): CachePlaces & Pick<State, 'pubsub'> {
+  const { keyValues, pubsub } = state;
+  if (!state.tokenBuckets.isShared) return { keyValues, pubsub, isUnshared: !isAlone };
+  const local = createMemoryState();
+  return isAlone ? local : { keyValues, pubsub, own: local.keyValues };
 }
 
 /** Every instance notices that another one is lost: the id makes it one entry. */

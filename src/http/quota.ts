@@ -5,6 +5,7 @@ import { asGatewayError, retryLater } from '../request/errors.ts';
 import type { Client } from '../request/messages.ts';
 import { createMemoryTokenBuckets } from '../state/memory.ts';
 import type { BucketRate, LocalTokenBuckets, TakeResult, TokenBuckets } from '../state/ports.ts';
+import { shareOf } from '../state/token-bucket.ts';
 
 interface QuotaClient {
   readonly name: string;
@@ -77,16 +78,21 @@ function pendingQuota(
 /** How long the shared buckets are not used after they failed. Milliseconds. */
 const retryAfterMs = 1_000;
 
-/** While the shared buckets cannot be reached, this instance counts the whole quota in buckets of its own. */
+/**
+ * While the shared buckets cannot be reached, and without any, this instance counts its share of the quota in buckets of its own.
+ *
+ * @param share 0 to 1
+ */
 export function createTakeQuota(
   buckets: TokenBuckets,
+  share: () => number,
   now: () => number = () => performance.now(),
 ): TakeQuota {
-  if (!buckets.isShared) return buckets.take;
+  if (!buckets.isShared) return (bucket, rate) => buckets.take(bucket, shareOf(rate, share()));
   let local: LocalTokenBuckets | undefined;
   let retryAtMs = Number.NEGATIVE_INFINITY;
   return (bucket, rate) => {
-    if (local && now() < retryAtMs) return local.take(bucket, rate);
+    if (local && now() < retryAtMs) return local.take(bucket, shareOf(rate, share()));
     return buckets.take(bucket, rate).then(
       (result) => {
         local = undefined;
@@ -96,7 +102,7 @@ export function createTakeQuota(
         if (asGatewayError(thrown).code !== 'STATE_UNAVAILABLE') throw thrown;
         retryAtMs = now() + retryAfterMs;
         local ??= createMemoryTokenBuckets(now);
-        return local.take(bucket, rate);
+        return local.take(bucket, shareOf(rate, share()));
       },
     );
   };

@@ -92,3 +92,7 @@ function timingOf({ perSecond, burst }: BucketRate): {
   const intervalMs = 1000 / perSecond;
   return { intervalMs, toleranceMs: Math.max(0, burst - 1) * intervalMs };
 }
+
+/** The part of a rate that one of several instances may use alone. @param share 0 to 1 */
+export const shareOf = (rate: BucketRate, share: number): BucketRate =>
+  share === 1 ? rate : { ...rate, perSecond: rate.perSecond * share, burst: Math.max(1, rate.burst * share) };

@@ -3,18 +3,18 @@
  * records the status that other reads return.
  *
  * While the bank fails, the last known status is served, marked as stale: a TPP that polls can use an old status better
- * than an error. While the shared state is unavailable, each read goes to the bank.
+ * than an error. While Redis cannot be reached, each of several instances caches final statuses, and other reads go to the bank.
  */
 
 import { performance } from 'node:perf_hooks';
 import type { Config } from '../config/schema.ts';
-import { asGatewayError, GatewayError } from '../request/errors.ts';
+import { GatewayError } from '../request/errors.ts';
 import { currentTenantId, type Identities, namesAsIdentities } from '../request/identities.ts';
 import type { PisRequest, PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { Handler, Stage } from '../request/stage.ts';
 import type { StatusEvents, Statuses } from '../request/statuses.ts';
 import { createChangeWaiter } from '../state/change-waiter.ts';
-import type { KeyValues, State } from '../state/ports.ts';
+import type { State } from '../state/ports.ts';
 import type { Log } from '../telemetry/log.ts';
 import {
   type CacheMode,
@@ -31,8 +31,10 @@ import { type CacheFields, cacheFieldsIn } from './cache-fields.ts';
 import { asShared, type CacheResult, withCacheHeaders } from './cache-headers.ts';
 import { type CacheKey, type CacheKeys, createCacheKeys, paymentKeyIn, paymentKeyOf } from './cache-key.ts';
 import {
+  type CachePlaces,
   type CacheStore,
   createCacheStore,
+  createInvalidateOwn,
   createInvalidatePayment,
   createInvalidation,
   type Invalidation,
@@ -73,7 +75,7 @@ export function cacheStatus(cache: StatusCache): Stage<RoutedRequest> {
 
 /** The part of the cache that outlives a reload of the configuration. */
 export interface StatusCacheServices {
-  readonly keyValues: KeyValues;
+  readonly places: CachePlaces;
   readonly cacheKeys: CacheKeys;
   readonly singleFlight: SingleFlight;
   readonly invalidation: Invalidation;
@@ -83,19 +85,21 @@ export interface StatusCacheServices {
 }
 
 export function createStatusCacheServices(
-  { keyValues, pubsub }: Pick<State, 'keyValues' | 'pubsub'>,
+  { pubsub, ...places }: CachePlaces & Pick<State, 'pubsub'>,
   now: Clock = createMonotonicClock(),
   log: Log = () => {},
 ): StatusCacheServices {
+  const { keyValues } = places;
   const cacheKeys = createCacheKeys({ keyValues, pubsub });
   const changes = createChangeWaiter(pubsub, 'status');
   const invalidation = createInvalidation({
     invalidatePayment: createInvalidatePayment(keyValues, changes),
+    invalidateOwn: createInvalidateOwn(places.own),
     invalidateAll: cacheKeys.rotateSecret,
   });
   const singleFlight = createSingleFlight(keyValues, changes);
   return {
-    keyValues,
+    places,
     cacheKeys,
     singleFlight,
     invalidation,
@@ -117,13 +121,13 @@ export type Purge = (selection: {
 
 export function createStatusCache(
   { statusCache: settings, environments }: Config,
-  { keyValues, cacheKeys, singleFlight, invalidation, events, reportUnreadable, now }: StatusCacheServices,
+  { places, cacheKeys, singleFlight, invalidation, events, reportUnreadable, now }: StatusCacheServices,
   identities: { current(): Identities | undefined } = { current: () => namesAsIdentities },
   prefetchPermit: PrefetchStatusPermit = () => {},
 ): StatusCache & { readonly purge: Purge } {
   const { finalTtl, settledTtl, pendingTtlMax, staleTtl } = settings;
   const storedForMs = Math.max(finalTtl, settledTtl, pendingTtlMax, staleTtl);
-  const store = createCacheStore(keyValues, storedForMs, invalidation);
+  const store = createCacheStore(places, storedForMs, invalidation);
   const { tagOf } = cacheKeys;
   const observing = { store, invalidation, events, reportUnreadable, now };
   const fetchStatus = createFetchStatus({ ...observing, tagOf, settings });
@@ -160,16 +164,17 @@ export function createStatusCache(
   };
 }
 
-/** Invalidates before the bank may act and after it has: no older status can be stored in between. */
+/**
+ * Invalidates before the bank may act and after it has: no older status can be stored in between. No write waits for Redis: what it does
+ * not accept is invalidated later.
+ */
 async function invalidateAround(
   { invalidation, events }: StatusCache,
   request: RoutedRequest,
   next: Handler<RoutedRequest>,
 ): Promise<PisResponse> {
   const paymentKey = paymentKeyIn(request);
-  await invalidation.invalidate(paymentKey).catch((thrown: unknown) => {
-    throw asGatewayError(thrown);
-  });
+  await invalidation.invalidateOrDefer(paymentKey);
   try {
     return await next(request);
   } finally {
@@ -197,7 +202,7 @@ class PrefetchedPayment {
   }
 }
 
-/** `undefined` if the shared state is unavailable. A promise unless the state is in the memory of this process. */
+/** `undefined` if it cannot be read. A promise unless the state is in the memory of this process. */
 type StoredOrUnknown = StoredPayment | undefined | Promise<StoredPayment | undefined>;
 
 interface StatusReaderDependencies {
@@ -308,7 +313,7 @@ function createStatusReader(dependencies: StatusReaderDependencies): Stage<Route
         reason === 'miss' && before && freshResponse(before, key.variant, request, now(), noLimits);
       if (cached) return respondFromCache(request, cached);
       const lead = () =>
-        reason === 'miss' && before && readMs <= maxReadMs
+        reason === 'miss' && before && !before.isOwn && readMs <= maxReadMs
           ? fetchAcrossInstances(fetch, before)
           : fetchWhenPermitted(fetch, before);
       const name = `${key.paymentKey} ${key.variant} ${reason}${flightSuffix(request)}`;

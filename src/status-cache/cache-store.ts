@@ -1,6 +1,9 @@
 /**
- * The cached payments in the shared state. Each change is one compare-and-set on the payment. An invalidation that fails is
- * retried: until it succeeds, this instance serves no cached status of the payment.
+ * The cached payments: in the Redis that all instances share, or in the process. Each change is one compare-and-set on the payment. An
+ * invalidation that fails is retried: until it succeeds, this instance serves no status of the payment that was cached in Redis.
+ *
+ * While Redis cannot be reached, each instance has a cache of its own. The others know nothing of it, so it contains only responses with a
+ * status that is final.
  */
 
 import { GatewayError } from '../request/errors.ts';
@@ -24,9 +27,21 @@ import {
   type StatusRead,
 } from './observation-rules.ts';
 
-/** A payment, and its text in the shared state. */
+/** Where payments are cached. */
+export interface CachePlaces {
+  /** Shared by all instances, or of the only one. */
+  readonly keyValues: KeyValues;
+  /** In the process: used while the shared place cannot be reached. Missing if there is no shared place. */
+  readonly own?: KeyValues | undefined;
+  /** Whether `keyValues` is in the process although there may be other instances: then they know nothing of it. */
+  readonly isUnshared?: boolean | undefined;
+}
+
+/** A payment, and its text in the place where it was found. */
 export interface StoredPayment extends CachedPayment {
   readonly text: string | undefined;
+  /** Whether it was found in the own place, because the shared one cannot be reached. */
+  readonly isOwn: boolean;
 }
 
 /** Each operation throws GatewayError STATE_UNAVAILABLE if the state cannot be reached or rejects the change. */
@@ -37,7 +52,7 @@ export interface CacheStore {
   readonly readsAtOnce: boolean;
   /** Like `read`, whether or not an invalidation is pending. */
   readUnflushed(paymentKey: string): Promise<StoredPayment>;
-  /** Like `read`, but `undefined` if the state cannot be reached. */
+  /** Like `read`, but from the own place if the shared one cannot be reached; `undefined` if there is none. */
   tryRead(paymentKey: string): StoredPayment | Promise<StoredPayment | undefined>;
   /** @param before the payment when the fetch began; it is read again only if necessary */
   recordRead(paymentKey: string, before: StoredPayment, read: StatusRead): Promise<RecordOutcome>;
@@ -61,19 +76,24 @@ const maxCallMs = 15 * 60_000;
 /** Each failed attempt means that another instance changed the payment first. */
 const maxAttempts = 20;
 
-const nothingStored: StoredPayment = { ...parseCachedPayment(undefined), text: undefined };
+const nothingStored: StoredPayment = { ...parseCachedPayment(undefined), text: undefined, isOwn: false };
 
 /**
  * @param storedForMs  how long a payment is stored after its last change; longer than any of its responses is useful
  * @param invalidation a pending one is written before a payment is read or a status read is recorded
  */
 export function createCacheStore(
-  keyValues: KeyValues,
+  { keyValues, own, isUnshared = false }: CachePlaces,
   storedForMs: number,
   { isPending, flushPayment }: Pick<Invalidation, 'isPending' | 'flushPayment'>,
 ): CacheStore {
   const ttlMs = Math.max(storedForMs, maxCallMs);
-  const parse = createParseCache((text): StoredPayment => ({ ...parseCachedPayment(text), text }));
+  const parse = createParseCache(
+    (text): StoredPayment => ({
+      ...parseCachedPayment(text),
+      ...{ text, isOwn: false },
+    }),
+  );
   const parseStored = (paymentKey: string, text: string | undefined) =>
     text === undefined ? nothingStored : parse(paymentKey, text);
 
@@ -85,6 +105,20 @@ export function createCacheStore(
   function read(paymentKey: string): StoredPayment | Promise<StoredPayment> {
     if (!isPending(paymentKey)) return readStored(paymentKey);
     return flushPayment(paymentKey).then(() => readStored(paymentKey));
+  }
+
+  async function readOwn(place: KeyValues, paymentKey: string): Promise<StoredPayment> {
+    const text = await place.read(paymentKey);
+    return { ...parseCachedPayment(text), text, isOwn: true };
+  }
+
+  /** Changes the payment in the own place as well, if it is there: it must not show later what is outdated. */
+  async function changeOwn(
+    paymentKey: string,
+    change: (payment: StoredPayment) => CachedPayment | undefined,
+  ): Promise<void> {
+    const payment = own && (await readOwn(own, paymentKey));
+    if (payment?.text !== undefined) await update(paymentKey, payment, (one) => [undefined, change(one)]);
   }
 
   /**
@@ -100,8 +134,10 @@ export function createCacheStore(
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
       const [outcome, changed] = change(payment);
       if (!changed) return outcome;
-      if (await compareAndSet(paymentKey, payment.text, serializeCachedPayment(changed))) return outcome;
-      payment = await readStored(paymentKey);
+      const place = own && payment.isOwn ? own : keyValues;
+      if (await compareAndSet(place, paymentKey, payment.text, serializeCachedPayment(changed)))
+        return outcome;
+      payment = own && payment.isOwn ? await readOwn(own, paymentKey) : await readStored(paymentKey);
     }
     throw new GatewayError(
       'STATE_UNAVAILABLE',
@@ -109,10 +145,15 @@ export function createCacheStore(
     );
   }
 
-  const compareAndSet = (paymentKey: string, before: string | undefined, after: string) =>
+  const compareAndSet = (
+    place: KeyValues,
+    paymentKey: string,
+    before: string | undefined,
+    after: string,
+  ): Promise<boolean> =>
     before === undefined
-      ? keyValues.writeIfAbsent(paymentKey, after, ttlMs)
-      : keyValues.replace(paymentKey, before, after, ttlMs);
+      ? place.writeIfAbsent(paymentKey, after, ttlMs)
+      : place.replace(paymentKey, before, after, ttlMs);
 
   return {
     read,
@@ -120,9 +161,17 @@ export function createCacheStore(
     readUnflushed: async (paymentKey) => readStored(paymentKey),
     tryRead(paymentKey) {
       const payment = read(paymentKey);
-      return payment instanceof Promise ? payment.catch(() => undefined) : payment;
+      if (!(payment instanceof Promise)) return payment;
+      return payment.catch(() => (own ? readOwn(own, paymentKey) : undefined));
     },
-    async recordRead(paymentKey, before, read) {
+    async recordRead(paymentKey, before, { responses, ...seen }) {
+      const isUnknownToOthers = before.isOwn || isUnshared;
+      const read = { ...seen, responses: isUnknownToOthers && !seen.isFinal ? {} : responses };
+      if (before.isOwn)
+        return update(paymentKey, before, (payment) => recordRead(payment, before.generation, read));
+      await changeOwn(paymentKey, ({ statusHash }) =>
+        statusHash === seen.statusHash ? undefined : invalidatedPayment(),
+      );
       await flushPayment(paymentKey); // an observation that was not recorded while the state was unavailable
       const storesNothing = Object.keys(read.responses).length === 0;
       // Without a response to store, perhaps nothing is written, and no compare-and-set shows that `before` is outdated.
@@ -137,13 +186,18 @@ export function createCacheStore(
           const wasKnown = payment.statusHash !== undefined || observation.what !== 'status';
           return [changed !== undefined && wasKnown, changed];
         });
-      return before instanceof Promise ? before.then((first) => record(first) ?? false) : record(before);
+      if (!(before instanceof Promise)) return record(before);
+      const recorded = before.then((first) => record(first) ?? false);
+      const inOwn = changeOwn(paymentKey, (payment) => recordObservation(payment, observation));
+      return Promise.all([recorded, inOwn]).then(([mayHaveChanged]) => mayHaveChanged);
     },
     async deleteCredential(paymentKey, credential) {
+      await changeOwn(paymentKey, (payment) => withoutCredential(payment, credential));
       const first = await readStored(paymentKey);
       await update(paymentKey, first, (payment) => [undefined, withoutCredential(payment, credential)]);
     },
     async expire(paymentKey) {
+      await changeOwn(paymentKey, expiredPayment);
       const first = await readStored(paymentKey);
       await update(paymentKey, first, (payment) => [undefined, expiredPayment(payment)]);
     },
@@ -167,7 +221,10 @@ export interface Invalidation {
 }
 
 export interface InvalidationTargets {
+  /** In the shared place. */
   readonly invalidatePayment: (paymentKey: string) => Promise<void>;
+  /** In the own place, which never fails. */
+  readonly invalidateOwn: (paymentKey: string) => Promise<void>;
   readonly invalidateAll: () => Promise<void>;
 }
 
@@ -175,19 +232,25 @@ export interface InvalidationTargets {
 const maxPending = 10_000;
 const allPayments = '*';
 
-export function createInvalidation({ invalidatePayment, invalidateAll }: InvalidationTargets): Invalidation {
+export function createInvalidation(targets: InvalidationTargets): Invalidation {
+  const { invalidatePayment, invalidateOwn, invalidateAll } = targets;
   const pending = createPendingWrites<null>((_, key) =>
     key === allPayments ? invalidateAll() : invalidatePayment(key),
   );
   const defer = (paymentKey: string) =>
     pending.add(pending.size() < maxPending ? paymentKey : allPayments, null);
 
+  async function invalidate(paymentKey: string): Promise<void> {
+    await invalidateOwn(paymentKey);
+    await invalidatePayment(paymentKey);
+  }
+
   return {
-    invalidate: invalidatePayment,
+    invalidate,
     isPending: (paymentKey) =>
       pending.size() > 0 && (pending.get(allPayments) !== undefined || pending.get(paymentKey) !== undefined),
     defer,
-    invalidateOrDefer: (paymentKey) => invalidatePayment(paymentKey).catch(() => defer(paymentKey)),
+    invalidateOrDefer: (paymentKey) => invalidate(paymentKey).catch(() => defer(paymentKey)),
     async flushPayment(paymentKey) {
       await pending.flushKey(allPayments);
       await pending.flushKey(paymentKey);
@@ -206,3 +269,8 @@ export const createInvalidatePayment =
     await keyValues.write(paymentKey, serializeCachedPayment(invalidatedPayment()), maxCallMs);
     changes.notify(paymentKey);
   };
+
+export const createInvalidateOwn =
+  (own: CachePlaces['own']): InvalidationTargets['invalidateOwn'] =>
+  async (paymentKey) =>
+    own?.write(paymentKey, serializeCachedPayment(invalidatedPayment()), maxCallMs);

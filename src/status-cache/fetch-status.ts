@@ -89,11 +89,13 @@ export function createFetchStatus(dependencies: FetchStatusDependencies): FetchS
     if (recorded === 'outdated' && reason !== 'bypass' && attempt < maxFetches)
       return fetchStatus(fetch, await store.tryRead(paymentKey), attempt + 1);
     if (recorded === 'outdated') await invalidation.invalidateOrDefer(paymentKey); // it may be newer than what is stored
-    if (recorded === 'unknown') invalidation.defer(paymentKey);
+    // What the other instances have cached may be older.
+    if (recorded === 'unknown' || before?.isOwn) invalidation.defer(paymentKey);
     if (recorded === 'changed')
       events.publish({ what: 'changed', paymentKey, tenantId: currentTenantId(request) });
     const shareable = isStorable(request, response);
-    const asOfMs = recorded === 'newest' ? recordedAtMs : startedAtMs;
+    const isNewest = recorded === 'newest' && !before?.isOwn; // the own place may have missed a read
+    const asOfMs = isNewest ? recordedAtMs : startedAtMs;
     return { response, verdict: reason, shareable, asOfMs };
   }
 
@@ -110,14 +112,15 @@ export function createFetchStatus(dependencies: FetchStatusDependencies): FetchS
   function statusReadOf(
     { request, key, reason }: StatusFetch,
     response: PisResponse,
-    { code: status, hash: statusHash }: ShownStatus,
+    { code: status, hash: statusHash, finality }: ShownStatus,
     before: StoredPayment,
   ): StatusRead {
     const { headers } = response;
     const nowMs = now();
     const observedAtMs = nowMs - initialAgeMs(headers);
+    const isFinal = finality === 'final';
     if (reason === 'bypass' || !isStorable(request, response))
-      return { statusHash, observedAtMs, responses: {} };
+      return { statusHash, isFinal, observedAtMs, responses: {} };
 
     const unchangedForMs = before.statusHash === statusHash ? observedAtMs - before.statusSinceMs : 0;
     const ttlMs = Math.min(
@@ -134,7 +137,7 @@ export function createFetchStatus(dependencies: FetchStatusDependencies): FetchS
       publicUrl: response.publicUrl,
       ...(absentFields.length > 0 && { absentFields }),
     };
-    return { statusHash, observedAtMs, responses: { [key.variant]: cached } };
+    return { statusHash, isFinal, observedAtMs, responses: { [key.variant]: cached } };
   }
 
   async function staleResult({ request, key, reason }: StatusFetch): Promise<CacheResult | undefined> {

@@ -13,6 +13,8 @@ import type { CachedPayment, CachedResponse } from './cached-payment.ts';
 export interface StatusRead {
   /** Equal for equal statuses. */
   readonly statusHash: string;
+  /** Whether the payment keeps this status for ever. */
+  readonly isFinal: boolean;
   /** Milliseconds since 1970. */
   readonly observedAtMs: number;
   /** The response by its variant, if it may be stored; otherwise empty. */
@@ -46,7 +48,7 @@ export type RecordOutcome =
 export function recordRead(
   payment: CachedPayment,
   generation: string,
-  { statusHash, observedAtMs, responses }: StatusRead,
+  { statusHash, observedAtMs, responses }: Omit<StatusRead, 'isFinal'>,
 ): readonly [RecordOutcome, CachedPayment?] {
   const isKnown = payment.statusHash === statusHash;
   if (payment.generation !== generation) return [isKnown ? 'unordered' : 'outdated'];

@@ -34,7 +34,8 @@ export function createStatuses(
     },
     async isCurrent(paymentKey, hash) {
       const payment = await store.tryRead(paymentKey);
-      if (payment) return payment.statusHash === hash;
+      const isKnown = payment && !(payment.isOwn && payment.statusHash === undefined);
+      if (isKnown) return payment.statusHash === hash;
       return !invalidation.isPending(paymentKey);
     },
     expire: store.expire,

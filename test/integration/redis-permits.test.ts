@@ -81,7 +81,10 @@ describe('five instances on one Redis', { skip: skipWithoutRedis }, () => {
     const buckets = await startBuckets(t, () => nowMs);
     const quota = { rate: 2, burst: 7 };
     const checks = Array.from({ length: instances }, () =>
-      createQuotaCheck([{ name: 'shop', quota }], createTakeQuota(buckets)),
+      createQuotaCheck(
+        [{ name: 'shop', quota }],
+        createTakeQuota(buckets, () => 1),
+      ),
     );
     let free = quota.burst;
     for (const laterMs of [0, 0, 400, 100, 500, 0, 2_000, 60_000]) {

@@ -8,6 +8,7 @@
 import { asGatewayError } from '../../request/errors.ts';
 import { createMemoryTokenBuckets } from '../../state/memory.ts';
 import type { BucketRate, LocalTokenBuckets, SharedTokenBuckets, TakeResult } from '../../state/ports.ts';
+import { shareOf } from '../../state/token-bucket.ts';
 
 export interface PermitFallback {
   isActive(): boolean;
@@ -42,9 +43,8 @@ export function createPermitFallback(
   /** For each local bucket: how many permits were taken from it, its rate, and how many were drained before its first use. */
   const uses = new Map<string, { taken: number; rate: BucketRate; drained: number }>();
 
-  const shareOf = ({ perSecond, burst }: BucketRate): BucketRate => ({
-    perSecond: perSecond * share(),
-    burst: Math.max(1, burst * share()),
+  const ownShareOf = (rate: BucketRate): BucketRate => ({
+    ...shareOf(rate, share()),
     longestAheadMs: Number.POSITIVE_INFINITY, // the local clock is never set back
   });
 
@@ -60,7 +60,7 @@ export function createPermitFallback(
 
   /** Takes a permit from a local bucket, which is drained before its first use. */
   function takeLocally(bucket: string, rate: BucketRate): TakeResult {
-    const own = shareOf(rate);
+    const own = ownShareOf(rate);
     const use = uses.get(bucket) ?? { taken: 0, rate, drained: 0 };
     uses.set(bucket, use);
     const excess = own.burst - use.drained;
@@ -92,7 +92,7 @@ export function createPermitFallback(
 
   /** Takes the permits that the local bucket has issued and not refilled from the shared one, as one permit of equal cost. */
   async function takeFromShared(bucket: string, taken: number, rate: BucketRate): Promise<void> {
-    const own = shareOf(rate);
+    const own = ownShareOf(rate);
     const last = local.take(bucket, own);
     const missing = Math.min(taken, (last.fullInMs * own.perSecond) / 1_000 - Number(last.taken));
     if (missing > 0) {

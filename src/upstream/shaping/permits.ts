@@ -16,6 +16,7 @@ import {
   type SharedTokenBuckets,
   type TokenBuckets,
 } from '../../state/ports.ts';
+import { shareOf } from '../../state/token-bucket.ts';
 import type { Telemetry } from '../../telemetry/create-telemetry.ts';
 import { createPermitFallback, type PermitFallback } from './permit-fallback.ts';
 
@@ -53,15 +54,17 @@ export interface PermitRates {
 interface PermitDependencies {
   /** How many instances share the buckets. */
   readonly instances: () => number;
-  /** While the shared buckets cannot be reached, each of these instances uses its share of the rate. */
-  readonly expectedInstances: () => number;
+  /** The part of the rate that this instance uses while there are no shared buckets, or they cannot be reached: 0 to 1. */
+  readonly share: () => number;
   readonly telemetry: Pick<Telemetry, 'log' | 'metrics'>;
   /** Milliseconds of a monotonic clock. */
   readonly now?: () => number;
 }
 
 export function createPermitSources(buckets: TokenBuckets, dependencies: PermitDependencies): PermitSources {
-  const create = buckets.isShared ? sharedPermits(buckets, dependencies) : localPermits(buckets);
+  const create = buckets.isShared
+    ? sharedPermits(buckets, dependencies)
+    : localPermits(buckets, dependencies);
   const sources = new Map<string, Permits>();
   return {
     of(environment) {
@@ -73,11 +76,11 @@ export function createPermitSources(buckets: TokenBuckets, dependencies: PermitD
 }
 
 const localPermits =
-  (buckets: LocalTokenBuckets) =>
+  (buckets: LocalTokenBuckets, { share }: Pick<PermitDependencies, 'share'>) =>
   (environment: string): Permits => ({
     take(rates, isPayment) {
       const rate = isPayment ? rates.payments : rates.others;
-      const { taken, nextPermitMs } = buckets.take(bucketOf(environment), rate);
+      const { taken, nextPermitMs } = buckets.take(bucketOf(environment), shareOf(rate, share()));
       return taken ? 0 : Math.max(1, nextPermitMs);
     },
   });
@@ -87,12 +90,12 @@ const bucketOf = (environment: string) => `bucket:${environment}`;
 /** One fallback for all environments. */
 function sharedPermits(
   buckets: SharedTokenBuckets,
-  { instances, expectedInstances, telemetry, now = () => performance.now() }: PermitDependencies,
+  { instances, share, telemetry, now = () => performance.now() }: PermitDependencies,
 ): (environment: string) => Permits {
   const { log, metrics } = telemetry;
   const notifyAll = new Set<() => void>();
   const fallback = createPermitFallback(buckets, {
-    share: () => 1 / expectedInstances(),
+    share,
     onFallback(isAlone) {
       const what = isAlone ? 'only its own share of shaping.rate' : 'the shared rate again';
       log('warn', `rate limiting: this instance uses ${what}`);

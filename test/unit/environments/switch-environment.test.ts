@@ -14,6 +14,7 @@ import { createActiveEnvironmentTable } from '../../../src/store/active-environm
 
 import { createAuditTable } from '../../../src/store/audit.ts';
 
+import { newMemoryDatabase } from '../../kit/database.ts';
 import { createFailingState } from '../../kit/failing-state.ts';
 import { createFaultyDatabase } from '../../kit/faulty-database.ts';
 import { captureLog } from '../../kit/log-capture.ts';

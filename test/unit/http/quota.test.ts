@@ -11,7 +11,10 @@ function startQuotas(rate: number, burst: number) {
   const world = { nowMs: 0 };
   const check = createQuotaCheck(
     [{ name: 'shop', quota: { rate, burst } }, { name: 'rival' }],
-    createTakeQuota(createMemoryTokenBuckets(() => world.nowMs)),
+    createTakeQuota(
+      createMemoryTokenBuckets(() => world.nowMs),
+      () => 1,
+    ),
   );
   const send = async (client = shop) => {
     const fields = new Map<string, string>();
@@ -73,7 +76,10 @@ describe('the quotas on buckets that instances share', () => {
       world.requests += 1;
       return world.isDown ? Promise.reject(stateUnavailable()) : shared.take(bucket, of);
     };
-    const takes = [createTakeQuota({ ...shared, take }, now), createTakeQuota(shared, now)] as const;
+    const takes = [
+      createTakeQuota({ ...shared, take }, () => 1, now),
+      createTakeQuota(shared, () => 1, now),
+    ] as const;
     return { world, takes };
   }
 
@@ -145,10 +151,11 @@ describe('the quotas on buckets that instances share', () => {
   });
 
   test('pass any other error on', async () => {
-    const take = createTakeQuota({
+    const buckets = {
       ...createSharedBuckets(() => 0),
       take: () => Promise.reject(new TypeError('a bug')),
-    });
+    };
+    const take = createTakeQuota(buckets, () => 1);
     await assert.rejects(async () => take('bucket', rate), TypeError);
   });
 });

@@ -13,6 +13,7 @@ import {
   createStatusCache,
   createStatusCacheServices,
 } from '../../../src/status-cache/cache-status.ts';
+import type { CachePlaces } from '../../../src/status-cache/cache-store.ts';
 import { environmentOf } from '../../kit/environment.ts';
 import type { Field } from '../../kit/fields.ts';
 import { configOf, type Sections } from '../../kit/gateway.ts';
@@ -56,7 +57,7 @@ const sharedClock = createMonotonicClock();
  * @param readAffinity if present, payments are prefetched as in stage 4, and the stage runs when the affinity is known
  */
 export function createCacheInstance(
-  state: State,
+  state: State & Pick<CachePlaces, 'own' | 'isUnshared'>,
   bank: Handler<RoutedRequest>,
   sections: Sections = {},
   now: () => number = sharedClock,

@@ -17,6 +17,9 @@ const never = () => 'not' as const;
 const readAffinity = (scheduler: fc.Scheduler) => () =>
   scheduler.schedule(Promise.resolve(), 'read the affinity');
 
+/** As an instance has it whose Redis fails. */
+const withOwnPlace = (state: State) => ({ ...state, own: createMemoryState().keyValues });
+
 /** Whether an operation of the state fails, before or after its effect. */
 const failures = fc.infiniteStream(
   fc.oneof(
@@ -46,7 +49,7 @@ export async function checkMonotonicReadsWithFailures(runs: Runs): Promise<void>
     async (scheduler, workers, stream) => {
       const { bank, changeStatus } = createScheduledBank(scheduler);
       const fails = () => stream.next().value ?? never();
-      const state = withScheduledState(createMemoryState(), scheduler, fails);
+      const state = withOwnPlace(withScheduledState(createMemoryState(), scheduler, fails));
       const instances = [createCacheInstance(state, bank, {}, undefined, readAffinity(scheduler))];
       await runHistory(scheduler, instances, changeStatus, workers);
     },
@@ -65,7 +68,9 @@ export async function checkNeverBehind(state: 'reliable' | 'failing', runs: Runs
     failures,
     async (scheduler, workers, answers, stream) => {
       const fails = () => (state === 'reliable' ? never() : (stream.next().value ?? never()));
-      const stateOf = (shared: State) => withScheduledState(shared, scheduler, fails);
+      const scheduled = (shared: State) => withScheduledState(shared, scheduler, fails);
+      const stateOf = (shared: State) =>
+        state === 'reliable' ? scheduled(shared) : withOwnPlace(scheduled(shared));
       const options = { answers, scheduler, instances, stateOf, createState: createMemoryState };
       await runOrderedHistory(options, workers);
     },

@@ -74,6 +74,7 @@ describe('pending invalidations', () => {
       written.push(key);
     };
     const invalidation = createInvalidation({
+      invalidateOwn: async () => {},
       invalidatePayment: write,
       invalidateAll: () => write('everything'),
     });
@@ -111,7 +112,9 @@ describe('pending invalidations', () => {
       times++;
       await writing.promise;
     };
-    const invalidation = createInvalidation({ invalidatePayment, invalidateAll: invalidatePayment });
+    const invalidation = createInvalidation({
+      ...{ invalidatePayment, invalidateOwn: async () => {}, invalidateAll: invalidatePayment },
+    });
     invalidation.defer('one');
     const flushing = invalidation.flush();
     await setImmediate();

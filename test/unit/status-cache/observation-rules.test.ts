@@ -20,7 +20,7 @@ const cached: CachedPayment = {
 const unknown = { ...cached, statusHash: undefined, responses: {} };
 
 const read = (statusHash: string, variant = 'another'): StatusRead => {
-  return { statusHash, observedAtMs: 2, responses: { [variant]: response } };
+  return { statusHash, isFinal: false, observedAtMs: 2, responses: { [variant]: response } };
 };
 const shown = (statusHash: string) => ({ what: 'status', statusHash, observedAtMs: 2 }) as const;
 const ended = (authorisation: string) => ({ what: 'authorisation-ended', authorisation }) as const;

@@ -19,7 +19,7 @@ function startMetrics() {
   const shared = {
     permits: createPermitSources(state.tokenBuckets, {
       instances: () => 1,
-      expectedInstances: () => 1,
+      share: () => 1,
       telemetry: { log: () => {}, metrics },
     }),
     adaptiveRates: createAdaptiveRates(state),

@@ -37,7 +37,7 @@ function startPermits(t: TestContext, { perSecond = 100, burst = 100, instances 
   const logged: string[] = [];
   const permits = createPermitSources(buckets, {
     instances: () => instances,
-    expectedInstances: () => instances,
+    share: () => 1 / instances,
     telemetry: { log: (_level, message) => void logged.push(message), metrics: createMetrics() },
     now: time.now,
   }).of('sandbox');

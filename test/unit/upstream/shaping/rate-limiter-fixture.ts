@@ -88,7 +88,7 @@ export function startLimiters(t: TestContext, options: LimiterFixtureOptions = {
     const buckets = areShared ? (bucketsOf?.(shared) ?? shared) : state.tokenBuckets;
     const permits = createPermitSources(buckets, {
       instances: () => Math.max(instances, settings.expectedInstances),
-      expectedInstances: () => settings.expectedInstances,
+      share: () => 1 / settings.expectedInstances,
       telemetry: { log: () => {}, metrics: createMetrics() },
       now,
     }).of('sandbox');
