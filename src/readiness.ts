@@ -46,14 +46,15 @@ export function createReadinessCheck({
       return { ready, reasons: [...reasons, ...expiring] };
     },
     withoutCertificates() {
-      const problem = services.databaseHeartbeat.problem() ?? services.stateHeartbeat.problem();
-      // While the state cannot be used, that is the only cause.
+      const problem = services.databaseHeartbeat.problem();
+      // While the database cannot be used, that is the only cause.
       const identitiesProblem =
         problem === undefined ? requestHandlers.current.identities.problem() : undefined;
       const reasons = [
         check.phase === 'serving' ? [] : check.phase,
         problem ?? [],
         identitiesProblem ?? [],
+        services.stateHeartbeat.problem() ?? [], // no request needs Redis
         services.state.warnings(),
         services.state.lossRisks(),
         lostOnRestart(stateSettings) ?? [],

@@ -7,7 +7,7 @@ import { type GatewayUnderTest, type Sections, startBank, startGateway } from '.
 import { startGatewayProcess } from './gateway-process.ts';
 import { newPostgresDatabase } from './postgres.ts';
 import { initiation } from './request.ts';
-import type { TestScope } from './test-scope.ts';
+import { endWith, type TestScope } from './test-scope.ts';
 import { until } from './within.ts';
 import { outcomeOf } from './writes.ts';
 
@@ -124,6 +124,41 @@ const summaryOf = (came: Reply | string) =>
   typeof came === 'string'
     ? { outcome: 'no answer', text: came }
     : { outcome: outcomeOf(came), text: came.text };
+
+/** New payments at a steady pace, until they are stopped. */
+export interface PaymentLoad {
+  /** Waits until that many more payments have been sent. */
+  hasSentMore(count: number): Promise<void>;
+  /** Sends no more payments, and waits for all answers. */
+  stop(): Promise<void>;
+}
+
+/** One each 10 ms; fewer while many have no answer, so that a slow machine is not overloaded. */
+export function startPayments(life: TestScope, fleet: PaymentFleet): PaymentLoad {
+  const paceMs = 10;
+  const maxInFlight = 100;
+  const sending = new Set<Promise<unknown>>();
+  let sent = 0;
+  const timer = setInterval(() => {
+    if (sending.size >= maxInFlight) return;
+    for (const payment of fleet.newPayments(1)) {
+      sent += 1;
+      const answer = fleet.send(payment).finally(() => sending.delete(answer));
+      sending.add(answer);
+    }
+  }, paceMs);
+  endWith(life, () => clearInterval(timer));
+  return {
+    hasSentMore(count) {
+      const wanted = sent + count;
+      return until(60_000, `${count} more payments are sent`, () => sent >= wanted);
+    },
+    async stop() {
+      clearInterval(timer);
+      await Promise.all(sending);
+    },
+  };
+}
 
 /** How often the bank received an initiation with each X-Request-ID. */
 export function initiationCounts({ requests }: SimulatedBank): ReadonlyMap<string, number> {
