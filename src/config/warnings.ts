@@ -184,6 +184,14 @@ function webhooksWithoutKey({ clients, state }: Config): readonly ConfigWarning[
   return [{ path: ['state', 'encryptionKeyFile'], message }];
 }
 
+function _webhooksWithoutRedis({ clients, state }: Config): readonly ConfigWarning[] {
+  const index = clients.findIndex(({ notifications }) => notifications);
+  if (index < 0 || state.postgres === null || state.redis !== null) return [];
+  const message =
+    'with PostgreSQL and without Redis there are no webhooks yet: writes of this client get ASPSP-Notification-Support: false; set state.redis';
+  return [{ path: ['clients', index, 'notifications'], message }];
+}
+
 function payerInPolls({ environments }: Config): readonly ConfigWarning[] {
   return environments.all.flatMap((environment) =>
     (['callerHeaders', 'pollHeaders'] as const).flatMap((setting) => {

@@ -42,6 +42,10 @@ export interface WebhookConfig {
 
 type PaymentPath = Pick<Subscription, 'paymentService' | 'paymentProduct' | 'paymentId'>;
 
+/** Several instances need one store for subscriptions: until they are in the database, that is Redis. */
+const canShareWebhooks = ({ state }: Pick<Config, 'state'>) =>
+  state.postgres === null || state.redis !== null;
+
 /** @throws Error that says what to change, if a file of secrets cannot be used */
 export function createWebhookConfig(config: Config, identities: WebhookConfig['identities']): WebhookConfig {
   const { clients, standard, listen, notifications, statusCache } = config;
@@ -55,7 +59,9 @@ export function createWebhookConfig(config: Config, identities: WebhookConfig['i
   }
   return {
     clients: new Map(
-      clients.flatMap((client) => webhookClient(client) ?? []).map((each) => [each.name, each]),
+      (canShareWebhooks(config) ? clients : [])
+        .flatMap((client) => webhookClient(client) ?? [])
+        .map((each) => [each.name, each]),
     ),
     tenants: [...new Set(clients.map(({ tenant }) => tenant))],
     identities,

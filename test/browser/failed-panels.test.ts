@@ -4,7 +4,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { call } from '../kit/call.ts';
-import { createFailingState } from '../kit/failing-state.ts';
+import { newGatewayDatabase } from '../kit/database.ts';
+import { createFaultyDatabase } from '../kit/faulty-database.ts';
 import { startBank, startGateway, startGatewayWithBank } from '../kit/gateway.ts';
 import { initiation } from '../kit/request.ts';
 import { skipWithoutChromium, usePages } from './browser.ts';
@@ -86,17 +87,18 @@ describe('the panels of the console', { skip: skipWithoutChromium }, () => {
     await page.getByRole('heading', { name: 'No active alerts' }).waitFor();
   });
 
-  test('recover after an outage of the shared state without a reload of the page', async (t) => {
-    const state = createFailingState();
+  test('recover after an outage of the database without a reload of the page', async (t) => {
+    const database = createFaultyDatabase(await newGatewayDatabase(t));
     const bank = await startBank(t);
-    const gateway = await startGateway(t, { environments: { sandbox: { baseUrl: bank.baseUrl } } }, state);
+    const environments = { sandbox: { baseUrl: bank.baseUrl } };
+    const gateway = await startGateway(t, { environments }, { database, heartbeatDatabase: database });
     const page = await pages.signIn(t, gateway);
     await page.getByRole('heading', { name: 'No active alerts' }).waitFor();
     await recordContradictions(page);
-    state.fail();
+    database.fail('before');
     await page.getByText('The list of payments in doubt could not be read: ').waitFor({ timeout: 60_000 });
     await page.getByRole('heading', { name: /active alert/ }).waitFor();
-    state.recover();
+    database.recover();
     await page.getByRole('heading', { name: 'No active alerts' }).waitFor({ timeout: 60_000 });
     assert.equal(await page.locator('.panel-problem:visible').count(), 0);
     assert.deepEqual(await contradictions(page), []);

@@ -3,7 +3,9 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { call, jsonOf, type Reply } from '../kit/call.ts';
+import { newMigratedPostgres } from '../kit/database.ts';
 import { startGateway } from '../kit/gateway.ts';
+import { skipWithoutPostgres } from '../kit/postgres.ts';
 import { type RedisServer, skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
 import { statusRead } from '../kit/request.ts';
 import { startStubBank, statusResponse } from '../kit/stub-bank.ts';
@@ -34,7 +36,7 @@ async function startWithCachedPayment(t: TestContext) {
   const sandbox = { baseUrl: bank.baseUrl, standardVersion: '1.3.11' };
   const gateway = await startGateway(t, {
     environments: { sandbox },
-    state: { redis: redis.url, prefix: 'p:' },
+    state: { postgres: await newMigratedPostgres(), redis: redis.url, prefix: 'p:' },
   });
   const read = () => call(gateway.url, statusRead);
   await read();
@@ -42,7 +44,9 @@ async function startWithCachedPayment(t: TestContext) {
   return { redis, bank, read, keys };
 }
 
-describe('the status cache with invalid values in Redis', { skip: skipWithoutRedisServer }, () => {
+describe('the status cache with invalid values in Redis', {
+  skip: skipWithoutRedisServer || skipWithoutPostgres,
+}, () => {
   for (const [what, write] of Object.entries(garbage)) {
     test(`answers every read, and caches again, with ${what} in place of a payment`, async (t) => {
       const { redis, read, keys, bank } = await startWithCachedPayment(t);

@@ -1,16 +1,18 @@
 /** Outcomes that are no evidence about the bank: they neither open a circuit nor count for it. */
 
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
 import { call } from '../kit/call.ts';
 import { ask, callOf, circuitOf, lanes, loggedCircuitChanges, waitForCircuit } from '../kit/circuits.ts';
+import { newGatewayDatabase } from '../kit/database.ts';
+import { createFaultyDatabase } from '../kit/faulty-database.ts';
 import {
   type GatewayUnderTest,
-  impatientState,
   type Sections,
+  startBank,
+  startGateway,
   startGatewayWithBank,
 } from '../kit/gateway.ts';
-import { skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
 import { apiKeyOf, clientSettings } from '../kit/two-environments.ts';
 import { until } from '../kit/within.ts';
 
@@ -44,6 +46,14 @@ async function assertStaysClosed(gateway: GatewayUnderTest): Promise<void> {
 }
 
 const distinct = (answers: readonly string[]) => [...new Set(answers)].toSorted();
+
+async function startWithFaultyDatabase(t: TestContext, more: Sections) {
+  const bank = await startBank(t);
+  const database = createFaultyDatabase(await newGatewayDatabase(t));
+  const environments = { active: 'sandbox', sandbox: { baseUrl: bank.baseUrl, standardVersion: '1.3.11' } };
+  const stores = { database, heartbeatDatabase: database };
+  return { bank, database, gateway: await startGateway(t, { environments, ...more }, stores) };
+}
 
 describe('circuit', { concurrency: 3 }, () => {
   for (const status of [400, 401, 403, 404, 409, 501]) {
@@ -115,41 +125,30 @@ describe('circuit', { concurrency: 3 }, () => {
     await assertStaysClosed(gateway);
   });
 
-  test('ignores a Redis that does not answer', { skip: skipWithoutRedisServer }, async (t) => {
-    const redis = await startRedis(t);
-    const { gateway } = await startGatewayWithBank(t, {
-      ...sections,
-      state: { redis: redis.url, ...impatientState },
-    });
-    redis.freeze();
-    t.after(redis.thaw);
+  test('ignores a database that cannot be reached', async (t) => {
+    const { gateway, database } = await startWithFaultyDatabase(t, sections);
+    database.fail('before');
     const answers = await sendManyCalls(gateway);
     assert.ok(answers.includes('STATE_UNAVAILABLE'));
     await assertStaysClosed(gateway);
   });
 
-  test('ignores a Redis that stops answering just before a payment is sent', {
-    skip: skipWithoutRedisServer,
-  }, async (t) => {
-    const redis = await startRedis(t);
-    const { bank, gateway } = await startGatewayWithBank(t, {
+  test('ignores a database that fails just before a payment is sent', async (t) => {
+    const shaping = { ...patient.shaping, maxConcurrent: 1 };
+    const { bank, gateway, database } = await startWithFaultyDatabase(t, {
       ...sections,
       ...patient,
-      shaping: { ...patient.shaping, maxConcurrent: 1 },
-      state: { redis: redis.url, ...impatientState },
+      shaping,
     });
     bank.injectFault(untilEndDelays, { times: 1 });
     const activeCall = ask(gateway, 'read');
     await bank.waitUntil(() => bank.requests.length === 1);
-    const before = Number(await redis.command('DBSIZE'));
     const waiting = Array.from({ length: times }, () => ask(gateway, 'write'));
-    await until(
-      5_000,
-      'all are claimed',
-      async () => Number(await redis.command('DBSIZE')) >= before + times,
-    );
-    redis.freeze();
-    t.after(redis.thaw);
+    await until(5_000, 'all are claimed', async () => {
+      const [row] = await database.query('SELECT count(*) AS claims FROM ledger');
+      return row?.claims === times;
+    });
+    database.fail('before', 'mark');
     bank.endDelays();
     await activeCall;
     for (const { header } of await Promise.all(waiting))

@@ -148,12 +148,11 @@ describe('a reload (H5)', () => {
       listen: { host: '127.0.0.2' },
       log: { level: 'debug' },
       payments: { rememberFor: '30d' },
-      idempotency: { memory: '1MiB' },
     };
     const { level, changes, restartRequired } = await reload(served, changed);
     assert.deepEqual([level, changes], ['info', 'clients.one: removed; clients.two: added']);
     const waiting =
-      'listen.host: 127.0.0.1 -> 127.0.0.2; idempotency.memory: 64MiB -> 1MiB; payments.rememberFor: 400d -> 30d; log.level: info -> debug';
+      'listen.host: 127.0.0.1 -> 127.0.0.2; payments.rememberFor: 400d -> 30d; log.level: info -> debug';
     assert.equal(restartRequired, waiting);
     assert.equal((await initiateAs(served, 'two'))[0], 201);
     const { listen, log } = await readAdminApi(served, '/api/config');
@@ -163,16 +162,6 @@ describe('a reload (H5)', () => {
     assert.deepEqual([same.changes, same.restartRequired], ['none', waiting]);
     const again = await reload(served, sections);
     assert.equal(again.restartRequired, undefined, 'the settings of the start need no restart');
-  });
-
-  test('applies state.afterLoss, which an operator may change during an incident', async (t) => {
-    const { served, sections } = await start(t);
-    const { changes, restartRequired } = await reload(served, {
-      ...sections,
-      state: { afterLoss: 'resume' },
-    });
-    assert.equal(changes, 'state.afterLoss: refuse -> resume');
-    assert.equal(restartRequired, undefined);
   });
 
   test('can be requested by an operator, who gets the changes and is named in the log and in the audit log', async (t) => {

@@ -138,7 +138,6 @@ describe('the records of requests on Redis', { skip: skipWithoutRedisServer }, (
     const redis = await startRedis(t);
     const { gateway } = await startGatewayWithBank(t, {
       state: { ...impatientState, redis: redis.url },
-      idempotency: { ifStateFails: 'allow' },
     });
     assert.equal((await send(gateway)).status, 404);
     redis.freeze();

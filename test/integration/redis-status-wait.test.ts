@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { Agent } from 'node:http';
 import { describe, type TestContext, test } from 'node:test';
 import { type Call, call, jsonOf, type Reply } from '../kit/call.ts';
+import { newMigratedPostgres } from '../kit/database.ts';
 import { type GatewayUnderTest, type Sections, startGateway } from '../kit/gateway.ts';
 import { startGatewayProcess } from '../kit/gateway-process.ts';
 import {
@@ -169,7 +170,7 @@ describe('waiting status reads', { skip: skipWithoutRedisServer }, () => {
     t.after(() => agent.destroy());
     const gateway = await startGateway(t, {
       environments: { sandbox: { baseUrl: bank.baseUrl } },
-      state: { redis: redis.url, timeout: '250ms' },
+      state: { postgres: await newMigratedPostgres(), redis: redis.url, timeout: '250ms' },
       statusCache: eager,
     });
     const headers = [
@@ -194,7 +195,7 @@ describe('waiting status reads', { skip: skipWithoutRedisServer }, () => {
     const redis = await startRedis(t);
     const gateway = await startGateway(t, {
       environments: { sandbox: { baseUrl: bank.baseUrl } },
-      state: { redis: redis.url, timeout: '250ms', afterLoss: 'resume' },
+      state: { postgres: await newMigratedPostgres(), redis: redis.url, timeout: '250ms' },
       statusCache: eager,
     });
     const stream = await openStatusStream(gateway.url, statusRead.path, { Authorization: 'Bearer one' });
