@@ -143,7 +143,8 @@ describe('the status cache while Redis is unavailable', {
     const { redis, read, cancel } = await startWithRedis(t);
     await read('payment');
     redis.freeze();
-    assert.equal((await cancel('payment')).status, 200);
+    const reply = await cancel('payment');
+    assert.equal(reply.status, 200, reply.text);
     redis.thaw();
     await until(20_000, 'the cache works again', async () => {
       assert.equal(jsonOf(await read('payment')).transactionStatus, 'CANC');
