@@ -59,7 +59,6 @@ export function createReadinessCheck({
         identitiesProblem ?? [],
         emptied,
         services.state.warnings(),
-        services.state.lossRisks(),
         lostOnRestart(stateSettings) ?? [],
       ].flat();
       const isUsable = (problem ?? identitiesProblem) === undefined;

@@ -151,9 +151,6 @@ export function createServices(
     const count = ledger.inDoubt.count();
     return count === undefined ? [] : [{ labels: {}, value: count }];
   });
-  metrics.addGaugeSource('penstock_state_loss_risks', () => [
-    { labels: {}, value: state.lossRisks().length },
-  ]);
   const statusCache = createStatusCacheServices(encryptedState, undefined, log);
   const loadShedding = createLoadShedder(reportShedding(log, metrics));
   const notifications = createNotifications({

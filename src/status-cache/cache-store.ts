@@ -6,7 +6,6 @@
 import { GatewayError } from '../request/errors.ts';
 import type { ChangeWaiter } from '../state/change-waiter.ts';
 import { createParseCache } from '../state/parse-cache.ts';
-import { createPendingWrites } from '../state/pending-writes.ts';
 import type { KeyValues } from '../state/ports.ts';
 import {
   type CachedPayment,
@@ -31,26 +30,21 @@ export interface StoredPayment extends CachedPayment {
 
 /** Each operation throws GatewayError STATE_UNAVAILABLE if the state cannot be reached or rejects the change. */
 export interface CacheStore {
-  /** A promise, unless the state is in the memory of this process and no invalidation of the payment is pending. */
-  read(paymentKey: string): StoredPayment | Promise<StoredPayment>;
-  /** Whether the state is in the memory of this process, so that reads usually return no promise. */
-  readonly readsAtOnce: boolean;
-  /** Like `read`, whether or not an invalidation is pending. */
+  /** Whether or not an invalidation is pending. */
   readUnflushed(paymentKey: string): Promise<StoredPayment>;
-  /** Like `read`, but `undefined` if the state cannot be reached. */
-  tryRead(paymentKey: string): StoredPayment | Promise<StoredPayment | undefined>;
+  /** Writes a pending invalidation of the payment first. `undefined` if the state cannot be reached. */
+  tryRead(paymentKey: string): Promise<StoredPayment | undefined>;
   /** @param before the payment when the fetch began; it is read again only if necessary */
   recordRead(paymentKey: string, before: StoredPayment, read: StatusRead): Promise<RecordOutcome>;
   /**
    * @param before the payment, read after the request to the bank was sent; `undefined` to read it now
-   * @returns whether the status may be another one than the recorded one; `undefined` if the payment contains the observation
-   *   already, and no promise was needed to read it
+   * @returns whether the status may be another one than the recorded one
    */
   recordObservation(
     paymentKey: string,
     observation: Observation,
-    before?: StoredPayment | Promise<StoredPayment>,
-  ): Promise<boolean> | undefined;
+    before?: Promise<StoredPayment>,
+  ): Promise<boolean>;
   deleteCredential(paymentKey: string, credential: string): Promise<void>;
   /** From now on, no stored response is fresh, and no read that has begun is stored. The status remains known. */
   expire(paymentKey: string): Promise<void>;
@@ -77,12 +71,10 @@ export function createCacheStore(
   const parseStored = (paymentKey: string, text: string | undefined) =>
     text === undefined ? nothingStored : parse(paymentKey, text);
 
-  function readStored(paymentKey: string): StoredPayment | Promise<StoredPayment> {
-    if (keyValues.readNow) return parseStored(paymentKey, keyValues.readNow(paymentKey));
-    return keyValues.read(paymentKey).then((text) => parseStored(paymentKey, text));
-  }
+  const readStored = (paymentKey: string): Promise<StoredPayment> =>
+    keyValues.read(paymentKey).then((text) => parseStored(paymentKey, text));
 
-  function read(paymentKey: string): StoredPayment | Promise<StoredPayment> {
+  function read(paymentKey: string): Promise<StoredPayment> {
     if (!isPending(paymentKey)) return readStored(paymentKey);
     return flushPayment(paymentKey).then(() => readStored(paymentKey));
   }
@@ -115,13 +107,8 @@ export function createCacheStore(
       : keyValues.replace(paymentKey, before, after, ttlMs);
 
   return {
-    read,
-    readsAtOnce: keyValues.readNow !== undefined,
-    readUnflushed: async (paymentKey) => readStored(paymentKey),
-    tryRead(paymentKey) {
-      const payment = read(paymentKey);
-      return payment instanceof Promise ? payment.catch(() => undefined) : payment;
-    },
+    readUnflushed: readStored,
+    tryRead: (paymentKey) => read(paymentKey).catch(() => undefined),
     async recordRead(paymentKey, before, read) {
       await flushPayment(paymentKey); // an observation that was not recorded while the state was unavailable
       const storesNothing = Object.keys(read.responses).length === 0;
@@ -129,15 +116,12 @@ export function createCacheStore(
       const first = storesNothing ? await readStored(paymentKey) : before;
       return update(paymentKey, first, (payment) => recordRead(payment, before.generation, read));
     },
-    recordObservation(paymentKey, observation, before = readStored(paymentKey)) {
-      const record = (first: StoredPayment) =>
-        recordObservation(first, observation) &&
-        update(paymentKey, first, (payment) => {
-          const changed = recordObservation(payment, observation);
-          const wasKnown = payment.statusHash !== undefined || observation.what !== 'status';
-          return [changed !== undefined && wasKnown, changed];
-        });
-      return before instanceof Promise ? before.then((first) => record(first) ?? false) : record(before);
+    async recordObservation(paymentKey, observation, before = readStored(paymentKey)) {
+      return update(paymentKey, await before, (payment) => {
+        const changed = recordObservation(payment, observation);
+        const wasKnown = payment.statusHash !== undefined || observation.what !== 'status';
+        return [changed !== undefined && wasKnown, changed];
+      });
     },
     async deleteCredential(paymentKey, credential) {
       const first = await readStored(paymentKey);
@@ -176,25 +160,32 @@ const maxPending = 10_000;
 const allPayments = '*';
 
 export function createInvalidation({ invalidatePayment, invalidateAll }: InvalidationTargets): Invalidation {
-  const pending = createPendingWrites<null>((_, key) =>
-    key === allPayments ? invalidateAll() : invalidatePayment(key),
-  );
+  /** The payments whose invalidation is pending. The value differs at each call of `defer`. */
+  const pending = new Map<string, symbol>();
   const defer = (paymentKey: string) =>
-    pending.add(pending.size() < maxPending ? paymentKey : allPayments, null);
+    void pending.set(pending.size < maxPending ? paymentKey : allPayments, Symbol());
+
+  async function flushKey(key: string): Promise<void> {
+    const deferred = pending.get(key);
+    if (deferred === undefined) return;
+    pending.delete(key);
+    pending.set(key, deferred); // at the end, so that an invalidation that keeps failing does not block the others
+    await (key === allPayments ? invalidateAll() : invalidatePayment(key));
+    if (pending.get(key) === deferred) pending.delete(key); // otherwise it was deferred again
+  }
 
   return {
     invalidate: invalidatePayment,
-    isPending: (paymentKey) =>
-      pending.size() > 0 && (pending.get(allPayments) !== undefined || pending.get(paymentKey) !== undefined),
+    isPending: (paymentKey) => pending.size > 0 && (pending.has(allPayments) || pending.has(paymentKey)),
     defer,
     invalidateOrDefer: (paymentKey) => invalidatePayment(paymentKey).catch(() => defer(paymentKey)),
     async flushPayment(paymentKey) {
-      await pending.flushKey(allPayments);
-      await pending.flushKey(paymentKey);
+      await flushKey(allPayments);
+      await flushKey(paymentKey);
     },
     async flush() {
-      await pending.flushKey(allPayments);
-      await pending.flush();
+      await flushKey(allPayments);
+      for (const key of [...pending.keys()]) await flushKey(key);
     },
   };
 }

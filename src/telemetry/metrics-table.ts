@@ -148,11 +148,6 @@ export const metricsTable = {
     help: 'Payments in doubt (unknown whether the bank has executed them), of all instances.',
     labels: [],
   },
-  penstock_state_loss_risks: {
-    kind: 'gauge',
-    help: 'Number of reasons why Redis may lose data, such as no append-only file or no replica.',
-    labels: [],
-  },
   penstock_duplicate_attempts_total: {
     kind: 'counter',
     help: 'Writes that reached the bank twice with the same X-Request-ID, because the database had lost data.',
