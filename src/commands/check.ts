@@ -1,4 +1,4 @@
-/** `penstock check`: validates the configuration, and reports what its Redis says about itself. */
+/** `penstock check`: validates the configuration, and reports whether its Redis can be used. */
 
 import { describeDerived } from '../config/derive-defaults.ts';
 import { configSource, loadConfigAndFiles, strictly } from '../config/load.ts';

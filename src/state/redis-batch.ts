@@ -187,7 +187,7 @@ interface WaitingCall {
 }
 
 /** The answer did not arrive in time. */
-export class TimeoutError extends Error {}
+class TimeoutError extends Error {}
 
 /**
  * The answer to a command, if it arrives in time.

@@ -8,8 +8,6 @@ import { callAdminApi } from '../kit/admin-api.ts';
 import { call } from '../kit/call.ts';
 import { withFile } from '../kit/folder.ts';
 import { shortDeadlines, startBank, startGateway, startGatewayWithBank } from '../kit/gateway.ts';
-import { startPaymentFleet } from '../kit/payment-fleet.ts';
-import { skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
 import { initiation, transfersPath } from '../kit/request.ts';
 import { until } from '../kit/within.ts';
 import { skipWithoutChromium, usePages } from './browser.ts';
@@ -44,36 +42,6 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
     await page.getByRole('heading', { name: 'No active alerts' }).waitFor();
     await until(5_000, 'the focus is back', () => hold.evaluate((one) => one === document.activeElement));
     assert.equal((await call(gateway.url, initiation)).status, 201);
-  });
-
-  test('accept the loss of payments that a missing instance may have sent, after which new payments succeed', {
-    skip: skipWithoutRedisServer,
-  }, async (t) => {
-    const redis = await startRedis(t);
-    const { instances } = await startPaymentFleet(t, redis.url, 2);
-    const [first, second] = [instances[0] ?? assert.fail(), instances[1] ?? assert.fail()];
-    await until(20_000, 'the second instance executes payments', async () => {
-      return (await call(second.url, initiation)).status === 201;
-    });
-    const page = await pages.signIn(t, first);
-    const missing = page.getByRole('region', { name: 'Shared state' });
-    assert.equal(await missing.isVisible(), false);
-    await second.stop('SIGKILL');
-    await redis.flush();
-
-    await missing.getByRole('listitem').waitFor();
-    assert.match(await missing.innerText(), /has lost data.*last seen/s);
-    await missing.getByRole('button', { name: 'Accept the loss' }).click();
-    const dialog = page.getByRole('dialog', { name: 'Accept the loss' });
-    await dialog.getByText('paid again').waitFor();
-    await dialog.getByLabel('Reason').fill('the bank knows all payments');
-    await dialog.getByRole('button', { name: 'Accept' }).click();
-    await page.getByText('Loss accepted.').waitFor();
-    await missing.waitFor({ state: 'hidden' });
-    await page.getByRole('row', { name: /accept loss.*the bank knows all payments/ }).waitFor();
-    await until(20_000, 'new payments succeed', async () => {
-      return (await call(first.url, initiation)).status === 201;
-    });
   });
 
   test('resolve a payment in doubt as happened, with the payment id that the bank gave', async (t) => {
