@@ -281,11 +281,11 @@ describe('random settings', () => {
     });
 });
 
-/** Loads the settings, with Redis, so that there may be several instances. */
+/** Loads the settings, with PostgreSQL and Redis, so that there may be several instances. */
 function loadWritten(values: readonly (readonly [path: readonly string[], value: unknown])[]) {
   const tree = values.reduce<unknown>((reduced, [path, value]) => withValue(reduced, path, value), {
     environments,
-    state: { redis: 'redis://redis:6379' },
+    state: { postgres: 'postgres://penstock@db/penstock', redis: 'redis://redis:6379' },
   });
   return withFile(JSON.stringify(tree), (file) => {
     const loaded = loadConfig(file, {});
