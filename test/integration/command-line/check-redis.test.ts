@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { writeConfigFile } from '../../kit/command.ts';
 import { startCommandRunner } from '../../kit/command-runner.ts';
+import { temporaryFolder } from '../../kit/folder.ts';
 import { freePort } from '../../kit/ports.ts';
 import { skipWithoutRedisServer, startRedis } from '../../kit/redis.ts';
 import { scopeOfAllTests } from '../../kit/test-scope.ts';
@@ -15,7 +16,7 @@ function runCheck(t: TestContext, redis: string) {
   const sections = {
     environments: { sandbox: { baseUrl: 'https://bank.test' } },
     admin: { operators: [{ name: 'ann', tokenSha256: 'ab12'.repeat(16) }] },
-    state: { redis },
+    state: { redis, file: `${temporaryFolder(t)}/state` },
   };
   return runCommand(['check', '--config', writeConfigFile(t, JSON.stringify(sections))]);
 }
