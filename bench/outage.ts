@@ -5,18 +5,14 @@ import { withCleanup } from './cleanup.ts';
 import { formatTable } from './format-table.ts';
 import { measureCircuit, measureLearntRate, measureSharedRate } from './outage/bank.ts';
 import { measureCertificate, measureQueue, measureSlowClients } from './outage/clients.ts';
-import { lossColumns, measureLosses } from './outage/losses.ts';
 import type { Measure } from './outage/measure.ts';
 import { measureStalls } from './outage/stalls.ts';
 import { measureFleet, measureStatusReads, measureSwitch } from './outage/state.ts';
 
-const parts: Readonly<
-  Record<string, readonly [title: string, measure: Measure, columns?: readonly string[]]>
-> = {
+const parts: Readonly<Record<string, readonly [title: string, measure: Measure]>> = {
   redis: ['two instances while Redis is killed or frozen', measureFleet],
   stalls: ['stalls of Redis, by the timeout of its commands; for each stall', measureStalls],
   status: ['status reads of one instance while Redis fails', measureStatusReads],
-  losses: ['a Redis that loses writes while 200 payments are pending', measureLosses, lossColumns],
   switch: ['a switch of the environment', measureSwitch],
   circuit: ['requests while the circuit is open', measureCircuit],
   rate: ['three instances that share 50 calls per second', measureSharedRate],
@@ -31,9 +27,9 @@ const { values } = parseArgs({ options: { only: { type: 'string', default: Objec
 for (const name of values.only.split(',')) {
   const part = parts[name];
   if (!part) throw new Error(`--only takes ${Object.keys(parts).join(', ')}; not ${name}`);
-  const [title, measure, columns = ['', 'measured', 'goal']] = part;
+  const [title, measure] = part;
   await withCleanup(async (life) => {
     const rows = await measure(life);
-    console.log(`\n## ${name}: ${title}\n\n${formatTable(columns, rows)}`);
+    console.log(`\n## ${name}: ${title}\n\n${formatTable(['', 'measured', 'goal'], rows)}`);
   });
 }

@@ -11,7 +11,6 @@ import { startPostgres } from '../test/kit/postgres.ts';
 import { sendRedisCommand } from '../test/kit/redis.ts';
 import { startRedisProcess } from '../test/kit/redis-process.ts';
 import type { TestScope } from '../test/kit/test-scope.ts';
-import { until } from '../test/kit/within.ts';
 import type { Contender, TlsFiles } from './contenders/contender.ts';
 import { nginxBank } from './contenders/nginx.ts';
 import { runOnNode } from './contenders/node.ts';
@@ -31,9 +30,8 @@ export type Upstream = 'plain' | 'tls';
 export interface Testbed {
   readonly cores: CoreAssignment;
   readonly upstreamPort: number;
-  /** A Redis, and one with a replica; 0 if no Redis is installed. */
+  /** 0 if no Redis is installed. */
   readonly redisPort: number;
-  readonly replicatedRedisPort: number;
   /** Starts a contender on an empty Redis, runs `act`, and stops the contender. @param upstream default: plain */
   withContender<Result>(
     contender: Contender,
@@ -49,7 +47,8 @@ export interface Testbed {
 export async function openTestbed(life: TestScope, processes: number | undefined): Promise<Testbed> {
   const cores = processes === undefined ? anyCores : assignCores(processes);
   pinThisProcess(cores.others);
-  const [redisPort, replicatedRedisPort] = redisProgram() ? await startRedisServers(life) : [0, 0];
+  const withoutDisk = ['--save', '', '--appendonly', 'no'];
+  const redisPort = redisProgram() ? (await startRedisProcess(life, () => withoutDisk)).port : 0;
   const startBank = async (tls?: TlsFiles) => {
     const folder = temporaryFolder(life);
     const port = await freePort();
@@ -74,12 +73,10 @@ export async function openTestbed(life: TestScope, processes: number | undefined
     cores,
     upstreamPort,
     redisPort,
-    replicatedRedisPort,
     async withContender(contender, act, upstream = 'plain') {
       if (upstream === 'tls') tlsBank ??= startTlsBank();
       const bank = upstream === 'tls' ? await tlsBank : undefined;
       if (redisPort) await sendRedisCommand(redisPort, 'FLUSHALL');
-      if (replicatedRedisPort) await sendRedisCommand(replicatedRedisPort, 'FLUSHALL');
       if (contender.requiredProgram === 'postgres') postgres ??= startPostgres(life);
       const postgresUrl = postgres ? await emptyDatabase(postgres) : '';
       const contenderFolder = temporaryFolder(life);
@@ -89,7 +86,6 @@ export async function openTestbed(life: TestScope, processes: number | undefined
         upstreamPort: bank?.port ?? upstreamPort,
         upstreamTls: bank?.tls,
         redisPort,
-        replicatedRedisPort,
         postgresUrl,
         folder: contenderFolder,
       });
@@ -108,22 +104,6 @@ export async function openTestbed(life: TestScope, processes: number | undefined
       }
     },
   };
-}
-
-/** @returns the ports of a Redis on its own and of one with a replica */
-async function startRedisServers(life: TestScope): Promise<readonly [number, number]> {
-  const withoutDisk = ['--save', '', '--appendonly', 'no'];
-  const alone = await startRedisProcess(life, () => withoutDisk);
-  const master = await startRedisProcess(life, () => [...withoutDisk, '--repl-diskless-sync-delay', '0']);
-  const { port } = await startRedisProcess(life, () => [
-    ...withoutDisk,
-    '--replicaof',
-    `127.0.0.1 ${master.port}`,
-  ]);
-  await until(10_000, 'the replica is in sync', async () =>
-    /master_link_status:up/.test(String(await sendRedisCommand(port, 'INFO', 'replication'))),
-  );
-  return [alone.port, master.port];
 }
 
 /** @returns the address of a database without tables */

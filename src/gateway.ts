@@ -257,7 +257,6 @@ export function assembleGateway(
         if (config.upstream.proxy === null && usesHttpsProxy(config)) log('warn', unusedProxy);
         await services.databaseHeartbeat.first();
         await state.open();
-        for (const text of state.lossRisks()) log('warn', 'the shared state may lose data', { why: text });
         await telemetry.open();
         await establishIdentities();
         await services.loadSharedState();

@@ -56,7 +56,6 @@ export function createReadinessCheck({
         identitiesProblem ?? [],
         services.stateHeartbeat.problem() ?? [], // no request needs Redis
         services.state.warnings(),
-        services.state.lossRisks(),
         lostOnRestart(stateSettings) ?? [],
       ].flat();
       const isUsable = (problem ?? identitiesProblem) === undefined;

@@ -3,7 +3,7 @@
 import { startTcpProxy } from '../../test/kit/tcp-proxy.ts';
 import type { TestScope } from '../../test/kit/test-scope.ts';
 import type { Contender } from '../contenders/contender.ts';
-import { penstockOnRedis, penstockWithReplica } from '../contenders/penstock.ts';
+import { penstockOnRedis } from '../contenders/penstock.ts';
 import { createRequestSender } from '../measure/request-sender.ts';
 import { median } from '../measure/statistics.ts';
 import type { Testbed } from '../testbed.ts';
@@ -17,37 +17,32 @@ const measuredRequests = 9;
 
 export async function measureRoundTrips(testbed: Testbed, life: TestScope): Promise<readonly Cost[]> {
   const costs: Cost[] = [];
-  for (const [contender, redisPort] of [
-    [penstockOnRedis, testbed.redisPort],
-    [penstockWithReplica, testbed.replicatedRedisPort],
-  ] as const) {
-    const proxy = await startTcpProxy(life, redisPort);
-    await testbed.withContender(through(proxy.port, contender), async ({ port }) => {
-      const requests = createRequestSender(port);
-      const send = await sendersFor(port, contender, requests);
-      const medianMs = async (kind: RequestKind) => {
-        const tookMs: number[] = [];
-        for (let sent = 0; sent < warmUpRequests + measuredRequests; sent++) tookMs.push(await send(kind));
-        return median(tookMs.slice(warmUpRequests));
-      };
-      const withoutDelayMs = new Map<RequestKind, number>();
-      for (const kind of requestKinds) withoutDelayMs.set(kind, await medianMs(kind));
-      proxy.delayBy(delayMs);
-      for (const kind of requestKinds) {
-        const addedMs = (await medianMs(kind)) - (withoutDelayMs.get(kind) ?? 0);
-        const budget = budgets[kind].roundTrips;
-        const measured = addedMs / delayMs;
-        costs.push({ what: 'round trips', kind, contender: contender.name, measured, budget });
-      }
-      requests.close();
-    });
-  }
+  const contender = penstockOnRedis;
+  const proxy = await startTcpProxy(life, testbed.redisPort);
+  await testbed.withContender(through(proxy.port, contender), async ({ port }) => {
+    const requests = createRequestSender(port);
+    const send = await sendersFor(port, contender, requests);
+    const medianMs = async (kind: RequestKind) => {
+      const tookMs: number[] = [];
+      for (let sent = 0; sent < warmUpRequests + measuredRequests; sent++) tookMs.push(await send(kind));
+      return median(tookMs.slice(warmUpRequests));
+    };
+    const withoutDelayMs = new Map<RequestKind, number>();
+    for (const kind of requestKinds) withoutDelayMs.set(kind, await medianMs(kind));
+    proxy.delayBy(delayMs);
+    for (const kind of requestKinds) {
+      const addedMs = (await medianMs(kind)) - (withoutDelayMs.get(kind) ?? 0);
+      const budget = budgets[kind].roundTrips;
+      const measured = addedMs / delayMs;
+      costs.push({ what: 'round trips', kind, contender: contender.name, measured, budget });
+    }
+    requests.close();
+  });
   return costs;
 }
 
 /** The contender with its Redis behind this port. */
 const through = (redisPort: number, contender: Contender): Contender => ({
   ...contender,
-  launches: (surroundings) =>
-    contender.launches({ ...surroundings, redisPort, replicatedRedisPort: redisPort }),
+  launches: (surroundings) => contender.launches({ ...surroundings, redisPort }),
 });

@@ -18,8 +18,6 @@ export interface ContenderEnvironment {
   /** The client certificate that the bank requires; `undefined` for a bank without TLS. */
   readonly upstreamTls: TlsFiles | undefined;
   readonly redisPort: number;
-  /** A Redis with one replica. */
-  readonly replicatedRedisPort: number;
   /** An empty database, whose commits are on disk. */
   readonly postgresUrl: string;
   /** An empty folder of its own. */

@@ -64,14 +64,6 @@ export const penstockOnRedis: Contender = {
   launches: (surroundings) => [launch(surroundings, { state: onRedis(surroundings) })],
 };
 
-/** State on a Redis with a replica, which confirms the record of each payment before it is sent. */
-export const penstockWithReplica: Contender = {
-  name: 'Penstock on Redis with a replica',
-  requiredProgram: 'redis-server',
-  forwards: true,
-  launches: (surroundings) => [launch(surroundings, { state: stateOn(surroundings.replicatedRedisPort) })],
-};
-
 /** Two processes that share a port and the state. */
 export const twoPenstocks: Contender = {
   name: 'Penstock × 2 on Redis',
@@ -88,12 +80,10 @@ const hash = (key: string) => createHash('sha256').update(key).digest('hex');
 const unbound = { rate: '100000/s', burst: 1_000_000 };
 
 /** As patient as possible: on a busy machine, Redis may be late without a fault. */
-const stateOn = (redisPort: number) => ({
+const onRedis = ({ redisPort }: ContenderEnvironment) => ({
   redis: `redis://127.0.0.1:${redisPort}/0`,
   timeout: '2s',
-  confirm: { timeout: '800ms' },
 });
-const onRedis = ({ redisPort }: ContenderEnvironment) => stateOn(redisPort);
 
 interface Variant {
   readonly state: object;

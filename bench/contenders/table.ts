@@ -4,7 +4,7 @@ import type { Contender } from './contender.ts';
 import { haproxy } from './haproxy.ts';
 import { direct, nginxCache, nginxProxy } from './nginx.ts';
 import { runOnNode } from './node.ts';
-import { penstock, penstockOnRedis, penstockWithReplica } from './penstock.ts';
+import { penstock, penstockOnRedis } from './penstock.ts';
 import { varnish } from './varnish.ts';
 
 /** A proxy of `programs/`. */
@@ -69,7 +69,7 @@ const proxies: readonly Contender[] = [
 /** The contenders of each scenario. */
 export const contendersFor = {
   get: [...proxies, bareNode],
-  post: [...proxies, expressPostgres, penstockOnRedis, penstockWithReplica],
+  post: [...proxies, expressPostgres, penstockOnRedis],
   'get-tls': tlsProxies,
   'post-tls': [...tlsProxies, penstockOnRedis],
   cached: [bareNode, bareExpress, varnish, nginxCache, penstock],

@@ -9,7 +9,7 @@ import { percentile } from '../measure/statistics.ts';
 export type Row = readonly [what: string, measured: string, goal: string];
 
 /** @returns the rows of a table */
-export type Measure = (life: TestScope) => Promise<readonly (readonly string[])[]>;
+export type Measure = (life: TestScope) => Promise<readonly Row[]>;
 
 /** Sends that many requests one after the other. @returns how long each took, in milliseconds */
 export async function timesOf(

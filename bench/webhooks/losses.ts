@@ -103,7 +103,6 @@ export async function measureLosses(
         await untilPart(redisAt);
         await redis.restart();
         console.error('Redis was restarted');
-        void acceptLoss(gateways);
       }
       await untilPart(at);
       if (!gateway) continue;
@@ -175,20 +174,6 @@ export async function measureLosses(
       ],
     ],
   };
-}
-
-/**
- * As an operator does after a restart of Redis if instances were killed before: until then, the gateway refuses new payments.
- *
- * @see docs/operations/state.md
- */
-async function acceptLoss([gateway]: readonly GatewayProcess[]): Promise<void> {
-  const reason = 'Redis has written each change to its file';
-  for (let tries = 0; gateway && tries < 60; tries++) {
-    await setTimeout(1_000);
-    const reply = await callAdminApi(gateway, 'POST', '/api/state/accept-loss', { reason }).catch(() => {});
-    if (reply?.status === 200) return console.error('the operator has accepted the loss');
-  }
 }
 
 /** The first tenant is replacing its secret. */

@@ -213,7 +213,7 @@ export const history = z.object({
 
 export const instances = listOf(
   z.object({
-    name: z.string().describe('As `instance` in log lines and in `penstock state`; new after every start.'),
+    name: z.string().describe('As `instance` in log lines; new after every start.'),
     id: z.string().describe('Identifies the instance: at present the same as `name`.'),
     version: z.string(),
     since: dateTime.describe('When it started.'),

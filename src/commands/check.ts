@@ -1,4 +1,4 @@
-/** `penstock check`: validates the configuration, and reports what its Redis says about itself. */
+/** `penstock check`: validates the configuration, and reports whether its Redis can be used. */
 
 import { describeDerived } from '../config/derive-defaults.ts';
 import { configSource, loadConfigAndFiles, strictly } from '../config/load.ts';
@@ -34,7 +34,7 @@ async function checkState(settings: StateSettings): Promise<readonly string[]> {
   try {
     await state.open();
     const problem = state.problem();
-    return problem === undefined ? state.lossRisks() : [`Not checked: ${problem}`];
+    return problem === undefined ? state.warnings() : [`Not checked: ${problem}`];
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new CommandError(exitCodes.config, `The gateway cannot start with this Redis: ${why}`, { cause });

@@ -37,7 +37,7 @@ export const commands: readonly Command[] = [
   {
     name: 'check',
     summary:
-      'Validate the configuration and the files that it names, and report what Redis says about itself',
+      'Validate the configuration and the files that it names, and report whether its Redis can be used',
     options: ['strict', 'config', 'json'],
     example: 'check --strict --config penstock.yaml',
     run: async (options) => (await import('./check.ts')).check(options),

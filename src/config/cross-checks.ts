@@ -60,7 +60,6 @@ export const settingCrossChecks: readonly CrossCheck[] = [
   proxyCredentialsWithoutProxy,
   postgresAndFile,
   postgresWithoutRedis,
-  durabilityOfMemory,
   sharedPortWithoutPostgres,
   severalInstancesWithoutPostgres,
   passwordInFile,
@@ -369,12 +368,6 @@ function postgresWithoutRedis({ state }: Config): readonly ConfigError[] {
   const message =
     'tenants and banks are still recorded in Redis, and without it in the memory of each instance: set state.redis as well';
   return [{ path: ['state', 'postgres'], related: [['state', 'redis']], message }];
-}
-
-function durabilityOfMemory({ state }: Config): readonly ConfigError[] {
-  if (state.durability !== 'required' || state.redis !== null || state.file !== null) return [];
-  const message = 'the state is in memory, and a restart loses it; set state.redis or state.file';
-  return [{ path: ['state', 'durability'], related: [['state', 'redis']], message }];
 }
 
 function sharedPortWithoutPostgres({ listen, state }: Config): readonly ConfigError[] {

@@ -1,6 +1,5 @@
 /** Waits until a value changes in this or another instance: woken by a pub/sub message, and by polling in case one is lost. */
 
-import { done } from './known-results.ts';
 import type { PubSub } from './ports.ts';
 
 export interface ChangeWaiter {
@@ -34,8 +33,7 @@ export function createChangeWaiter(pubsub: PubSub, channel: string): ChangeWaite
         callbacks.add(wake);
       }),
     notify(key) {
-      const published = pubsub.publish(channel, key);
-      if (published !== done) published.catch(() => {});
+      pubsub.publish(channel, key).catch(() => {});
     },
   };
 }

@@ -14,15 +14,18 @@ import { createSqliteState } from './sqlite.ts';
 
 /** @param onChange called when a problem with the state begins, ends or becomes another one */
 export function createState(
-  { redis, redisTls, file, prefix, timeout, confirm, durability }: StateSettings,
+  { redis, redisTls, file, prefix, timeout }: StateSettings,
   onChange: (problem: string | undefined) => void,
 ): State {
   if (redis !== null) {
     const tls = redisTls ? loadCredentials(redisTls, readFromDisk).credentials : {};
-    return createRedisState({ ...redis, tls }, prefix, onChange, timeout, confirm, durability);
+    return createRedisState({ ...redis, tls }, prefix, onChange, timeout);
   }
   return file === null ? createMemoryState() : createSqliteState(`${file}.records`, onChange);
 }
+
+/** Whether `createState` creates a state in memory. */
+export const isStateInMemory = ({ redis, file }: StateSettings): boolean => redis === null && file === null;
 
 /** What a restart loses with these settings, as a sentence; `undefined` if nothing is lost. */
 export function lostOnRestart({ postgres, file }: StateSettings): string | undefined {

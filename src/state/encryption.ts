@@ -3,7 +3,7 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { type EncryptionKeys, parseEncryptionKeys } from '../config/encryption-keys.ts';
-import type { KeyValues, ReplaceConditions } from './ports.ts';
+import type { KeyValues } from './ports.ts';
 import type { ScheduledRecord, Schedules } from './schedules.ts';
 
 /**
@@ -20,22 +20,15 @@ export function encryptKeyValues(keyValues: KeyValues, [current, ...older]: Encr
     stored;
 
   /** The stored value is usually encrypted with the current key; otherwise this reads it and replaces exactly that text. */
-  async function replace(
-    name: string,
-    expected: string,
-    value: string,
-    ttlMs?: number,
-    conditions?: ReplaceConditions,
-  ): Promise<boolean> {
+  async function replace(name: string, expected: string, value: string, ttlMs?: number): Promise<boolean> {
     const next = cipher.encrypt(name, value);
-    const replaceText = (text: string) => keyValues.replace(name, text, next, ttlMs, conditions);
+    const replaceText = (text: string) => keyValues.replace(name, text, next, ttlMs);
     if (await replaceText(cipher.encrypt(name, expected))) return true;
-    if (conditions?.after && !(await conditions.after)) return false;
     const stored = await keyValues.read(name);
     if (stored === undefined || decrypt(name, stored) !== expected.toWellFormed()) return false;
     if (await replaceText(stored)) return true;
     // A concurrent write has replaced the text, perhaps by the same text under another key.
-    return replace(name, expected, value, ttlMs, { ...conditions, after: undefined });
+    return replace(name, expected, value, ttlMs);
   }
 
   async function removeIf(name: string, expected: string): Promise<boolean> {
@@ -52,8 +45,7 @@ export function encryptKeyValues(keyValues: KeyValues, [current, ...older]: Encr
       return stored === undefined ? undefined : decrypt(name, stored);
     },
     write: (name, value, ttlMs) => keyValues.write(name, cipher.encrypt(name, value), ttlMs),
-    writeIfAbsent: (name, value, ttlMs, fence) =>
-      keyValues.writeIfAbsent(name, cipher.encrypt(name, value), ttlMs, fence),
+    writeIfAbsent: (name, value, ttlMs) => keyValues.writeIfAbsent(name, cipher.encrypt(name, value), ttlMs),
     replace,
     remove: keyValues.remove,
     removeIf,

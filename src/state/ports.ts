@@ -1,6 +1,5 @@
 /** The interface of the shared state. Memory, SQLite and Redis implement it; one contract suite tests all of them. */
 
-import { GatewayError } from '../request/errors.ts';
 import type { Schedules } from './schedules.ts';
 
 /**
@@ -15,122 +14,16 @@ export interface KeyValues {
    *   for example because it is full; a write may still have taken effect
    */
   read(key: string): Promise<string | undefined>;
-  /** Like `read`, without a promise. Exists only if the values are in the memory of this process. */
-  readNow?(key: string): string | undefined;
   /** Sets a value unconditionally. @param ttlMs time to live, > 0; without it the value never expires (here and below) */
   write(key: string, value: string, ttlMs?: number): Promise<void>;
-  /**
-   * Sets a value if there is none.
-   *
-   * @returns whether it was set
-   * @throws EpochMismatchError if there is a fence, and the state has lost data since its epoch was read
-   */
-  writeIfAbsent(key: string, value: string, ttlMs?: number, fence?: Fence): Promise<boolean>;
-  /**
-   * Compare-and-set: sets a value if the current one equals `expected`.
-   *
-   * @returns and throws as `writeIfAbsent`, and UnconfirmedError if too few replicas confirm the write in time
-   */
-  replace(
-    key: string,
-    expected: string,
-    value: string,
-    ttlMs?: number,
-    conditions?: ReplaceConditions,
-  ): Promise<boolean>;
+  /** Sets a value if there is none. @returns whether it was set */
+  writeIfAbsent(key: string, value: string, ttlMs?: number): Promise<boolean>;
+  /** Compare-and-set: sets a value if the current one equals `expected`. @returns whether it was set */
+  replace(key: string, expected: string, value: string, ttlMs?: number): Promise<boolean>;
   /** Removes a value if there is one. */
   remove(key: string): Promise<void>;
   /** Compare-and-delete: removes a value if the current one equals `expected`. @returns whether it was removed */
   removeIf(key: string, expected: string): Promise<boolean>;
-}
-
-/** What `replace` depends on, apart from the current value. */
-export interface ReplaceConditions {
-  readonly fence?: Fence | undefined;
-  readonly confirmedBy?: ConfirmedBy | undefined;
-  /**
-   * The result of `writeIfAbsent`: the value is replaced only if that write has set its value. Redis executes both in one step if
-   * they were started in the same tick, except in a cluster.
-   */
-  readonly after?: Promise<boolean> | undefined;
-}
-
-/**
- * Guards a write against a loss of data: the write takes effect only while the stored value of `key` has this epoch and at
- * least this sequence number. The same step increments the stored number, so a state that loses a fenced write falls behind
- * the number that the writer knows.
- *
- * The stored value is `<epoch> <sequence>`. In a cluster, its key belongs to the same slot as the keys that it guards.
- */
-export interface Fence {
-  readonly key: string;
-  readonly epoch: string;
-  /** The highest sequence number known to this instance. The state raises it after each write. */
-  sequence: number;
-}
-
-/** The state has lost data: the epoch of a fence is gone, is another one, or its sequence number has gone back. */
-export class EpochMismatchError extends GatewayError {
-  constructor() {
-    super('STATE_UNAVAILABLE', 'The shared state has lost data; nothing was sent. Try again.');
-  }
-}
-
-/**
- * Which copies of the state must have a write before it succeeds. `replicas`: as many as `state.confirm` says, so that a
- * failover does not lose the write. Has no effect in a state without replicas.
- */
-export type ConfirmedBy = 'replicas';
-
-/** Too few replicas have a write in time. The master may have executed it, and may keep it. */
-export class UnconfirmedError extends GatewayError {
-  constructor(confirmed: number, required: number) {
-    const text =
-      `Only ${confirmed} of ${required} replicas of the shared state confirmed the record of this request, ` +
-      'so nothing was sent. Try again.';
-    super('STATE_UNAVAILABLE', text);
-  }
-}
-
-/** The text of a fence's value. */
-export const serializeEpoch = ({ epoch, sequence }: Pick<Fence, 'epoch' | 'sequence'>): string =>
-  `${epoch} ${sequence}`;
-
-/** The inverse of `serializeEpoch`. @returns `undefined` if the text is something else */
-function parseEpoch(text: string | undefined): Pick<Fence, 'epoch' | 'sequence'> | undefined {
-  const [, epoch, sequence] = /^(\S+) (\d+)$/.exec(text ?? '') ?? [];
-  return epoch === undefined ? undefined : { epoch, sequence: Number(sequence) };
-}
-
-/**
- * The sequence number of the next fenced write.
- *
- * @param stored the present value of the fence's key
- * @returns `undefined` if the state has lost data
- */
-export function nextSequence(fence: Fence, stored: string | undefined): number | undefined {
-  const current = parseEpoch(stored);
-  const isIntact = current?.epoch === fence.epoch && current.sequence >= fence.sequence;
-  return isIntact ? current.sequence + 1 : undefined;
-}
-
-/**
- * Sets of strings. A set never expires, and only `remove` removes a member.
- *
- * Every operation touches one key. A key holds either a set or a value. A member is text, like a value.
- */
-export interface Sets {
-  /**
-   * Adds a member if it is absent.
-   *
-   * @throws GatewayError STATE_UNAVAILABLE (here and in every operation) as `KeyValues` does; the change may still have
-   *   taken effect
-   */
-  add(key: string, member: string, confirmedBy?: ConfirmedBy): Promise<void>;
-  /** Removes a member if it is present. */
-  remove(key: string, member: string): Promise<void>;
-  /** All members, in any order; empty if the set does not exist. */
-  members(key: string): Promise<readonly string[]>;
 }
 
 /**
@@ -329,38 +222,22 @@ export type LogGroup = 'dictionaries' | 'figures' | 'errors';
 /** One shared state: a store with its interfaces. */
 export interface State {
   readonly keyValues: KeyValues;
-  readonly sets: Sets;
   readonly journals: Journals;
   readonly schedules: Schedules;
   readonly tokenBuckets: TokenBuckets;
   readonly pubsub: PubSub;
   readonly requestLog: RequestLog;
   /**
-   * Opens the store and checks that it keeps what is written to it.
+   * Opens the store and checks that it can be used.
    *
    * Returns although the store cannot be reached; it then goes on trying to connect.
    *
-   * @throws Error that says what to change, if the store can be reached but may lose data
+   * @throws Error that says what to change, if the store can be reached but not be used, for example because it may evict keys
    */
   open(): Promise<void>;
   /** What is wrong with the state, as a sentence; `undefined` if nothing is. */
   problem(): string | undefined;
-  /** Problems of a state that can be read and written, such as missing replicas: one sentence each. */
+  /** Problems of a state that can be read and written, such as a nearly full memory: one sentence each. */
   warnings(): readonly string[];
-  /** Conditions under which a working state may lose data, such as no append-only file: one sentence each. */
-  lossRisks(): readonly string[];
   close(): Promise<void>;
-  /**
-   * Prefixes of keys. Keys with the same prefix belong to the same slot; the state can lose each partition alone. One empty
-   * prefix, or the hash tags of a cluster.
-   */
-  readonly partitions: readonly string[];
-  /**
-   * Identifies the running servers: changes when one restarts or is replaced, and may then lack the last writes.
-   *
-   * @throws GatewayError STATE_UNAVAILABLE
-   */
-  identity(): Promise<string>;
-  /** @param listener called at once when a connection is lost, before any command on a new connection */
-  onDisconnect(listener: () => void): void;
 }

@@ -5,7 +5,6 @@
 
 import type { Writable } from 'node:stream';
 import { stateUnavailable } from '../request/errors.ts';
-import type { Fence } from './ports.ts';
 import { maxCharacters } from './redis-scripts.ts';
 
 /** A command on one key. */
@@ -13,12 +12,8 @@ export interface RedisCommand {
   readonly name: string;
   readonly key: string;
   readonly args: readonly (string | number | Buffer)[];
-  /** The script receives the position of its key, its epoch and its sequence number before the other arguments. */
-  readonly fence?: Fence | undefined;
   /** More keys in the same slot. The script receives the position of the first one before the other arguments. */
   readonly otherKeys?: readonly string[] | undefined;
-  /** Executed only if this earlier command has set its value; not sent if the two are not in the same batch. */
-  readonly after?: RedisCommand | undefined;
 }
 
 /**
@@ -29,8 +24,7 @@ export interface RedisCommand {
 export type ExecuteBatch = (commands: readonly RedisCommand[]) => Promise<readonly unknown[]>;
 
 /**
- * @param convert receives the result of the command; `notSent` if it depends on a command of another batch. To convert it by `then`
- *   would create a second promise for each command
+ * @param convert receives the result of the command. To convert it by `then` would create a second promise for each command
  * @throws GatewayError STATE_UNAVAILABLE as `WithDeadline` does, or with the error that Redis returned for this command; what
  *   `convert` throws
  */
@@ -57,11 +51,6 @@ class QueuedCommand {
     } catch (thrown) {
       this.reject(thrown);
     }
-  }
-
-  /** The same command, when the one that it depends on has taken effect. */
-  independent(): QueuedCommand {
-    return new QueuedCommand({ ...this.command, after: undefined }, this.#onResult, this.reject);
   }
 }
 
@@ -94,18 +83,10 @@ export function createCommandBatcher(
     if (batch.length > 0) send(batch);
   }
 
-  function send(queued: readonly QueuedCommand[]): void {
-    const batch = queued.filter((each) => {
-      const { after } = each.command;
-      const canBeSent = !after || queued.some(({ command }) => command === after);
-      if (!canBeSent) each.resolve(notSent);
-      return canBeSent;
-    });
-    if (batch.length === 0) return;
-    const commands = batch.map(({ command }) => command);
-    withDeadline(() => executeBatch(commands)).then(
+  function send(batch: readonly QueuedCommand[]): void {
+    withDeadline(() => executeBatch(batch.map(({ command }) => command))).then(
       (results) => {
-        if (results.length < batch.length) sendRest(batch.slice(results.length), commands, results);
+        if (results.length < batch.length) send(batch.slice(results.length)); // earlier results were large
         for (let index = 0; index < results.length; index++) {
           const result = results[index];
           if (result instanceof Error) batch[index]?.reject(stateUnavailable(new Error(reasonOf(result))));
@@ -118,32 +99,12 @@ export function createCommandBatcher(
     );
   }
 
-  /** Sends the commands that Redis did not execute because earlier results were large. */
-  function sendRest(
-    rest: readonly QueuedCommand[],
-    commands: readonly RedisCommand[],
-    results: readonly unknown[],
-  ): void {
-    const next = rest.flatMap((queued) => {
-      const { after } = queued.command;
-      const position = after ? commands.indexOf(after) : -1;
-      if (position < 0 || position >= results.length) return [queued];
-      if (tookEffect(results[position])) return [queued.independent()];
-      queued.resolve(0);
-      return [];
-    });
-    send(next);
-  }
-
   return (command, convert) =>
     new Promise((resolve, reject) => {
       if (queue.length === 0) process.nextTick(sendQueue);
       queue.push(new QueuedCommand(command, (result) => resolve(convert(result)), reject));
     });
 }
-
-/** The result of a command that depends on a command of another batch. */
-export const notSent = Symbol('not sent');
 
 /** Whether a command has changed its value: the result is `OK` of SET, or 1 of our own commands. */
 export const tookEffect = (result: unknown): boolean => result === 'OK' || result === 1;
@@ -226,7 +187,7 @@ interface WaitingCall {
 }
 
 /** The answer did not arrive in time. */
-export class TimeoutError extends Error {}
+class TimeoutError extends Error {}
 
 /**
  * The answer to a command, if it arrives in time.

@@ -4,19 +4,7 @@ import type { Writable } from 'node:stream';
 import { Cluster, Command, Redis } from 'ioredis';
 import type { PubSub } from './ports.ts';
 import { corkPerTick, type ExecuteBatch, type RedisCommand } from './redis-batch.ts';
-import {
-  batchArguments,
-  isScriptMissing,
-  resultsOf,
-  type ScriptArguments,
-  scriptOf,
-} from './redis-batch-script.ts';
-import type {
-  Confirmation,
-  ConfirmedCommand,
-  ConfirmingConnection,
-  ConfirmingMasters,
-} from './redis-confirmation.ts';
+import { batchArguments, isScriptMissing, type ScriptArguments, scriptOf } from './redis-batch-script.ts';
 import type { HealthSources } from './redis-monitor.ts';
 import {
   clusterOptions,
@@ -27,42 +15,29 @@ import {
   singleOptions,
   startupNodes,
 } from './redis-options.ts';
-import type { ReplicaCounts } from './redis-replicas.ts';
 import type { RedisReader } from './redis-request-log.ts';
 import { createRedisSubscriber } from './redis-subscriber.ts';
 
-/** All connections of one instance. They reconnect by themselves, except those for confirmed writes. */
-export interface RedisClient extends HealthSources, ConfirmingMasters {
+/** All connections of one instance. They reconnect by themselves. */
+export interface RedisClient extends HealthSources {
   /** Connects in the background, and keeps trying. */
   connect(): void;
   readonly executeBatch: ExecuteBatch;
   /** How many commands fit into one batch: 1 in a cluster, because the keys of a batch may belong to different nodes. */
   readonly maxBatchSize: number;
-  getBuffer(key: string): Promise<Buffer | null>;
   readonly reader: RedisReader;
   /** Connects a subscriber at the first call. */
   readonly subscribe: PubSub['subscribe'];
   onError(listener: (error: unknown) => void): void;
   /** @param listener called when the connection is established or lost */
   onStatusChange(listener: () => void): void;
-  /** The run id and the replication id of every master. */
-  identity(): Promise<string>;
-  /** @param listener called at once when a connection to a master is lost or replaced */
-  onDisconnect(listener: () => void): void;
   close(): void;
 }
 
-/**
- * @param replicas  receives the report of each master on its replicas, with every health check
- * @param timeoutMs for the answer to a command
- */
-export function createRedisClient(
-  settings: RedisConnectionSettings,
-  replicas: ReplicaCounts,
-  timeoutMs: number,
-): RedisClient {
-  const topology = createTopology(settings, replicas, timeoutMs);
-  const { client, executeBatch, maxBatchSize, masterOf } = topology;
+/** @param timeoutMs for the answer to a command */
+export function createRedisClient(settings: RedisConnectionSettings, timeoutMs: number): RedisClient {
+  const topology = createTopology(settings, timeoutMs);
+  const { client, executeBatch, maxBatchSize, reports } = topology;
   const subscriber = createRedisSubscriber(topology.newConnection);
   const sentinels = topology.newSentinelConnections.map(createRedisSubscriber);
   const onSwitchMaster = (message: string) => {
@@ -70,47 +45,13 @@ export function createRedisClient(
     client.disconnect(true);
     subscriber.reconnect();
   };
-  const confirming = new Set<ConfirmingConnection>();
-  const closeConfirming = () => {
-    for (const connection of confirming) connection.close();
-    confirming.clear();
-  };
   client.on('error', () => {}); // without a listener, ioredis prints errors
-  client.on('close', closeConfirming); // the next ones lead to the same master as the next connection of the client
 
   return {
     executeBatch,
     maxBatchSize,
-    reports() {
-      const replication = topology.masters().map(async (master) => {
-        const report = await master.info('replication');
-        replicas.observe(topology.nameOf(master), report);
-        return report;
-      });
-      return [...topology.reports(), ...replication];
-    },
-    masterOf,
-    newConfirmingConnection(master, timeoutMs) {
-      const connection = confirmingConnectionOn(
-        topology.newMasterConnection(master, timeoutMs),
-        maxBatchSize,
-      );
-      confirming.add(connection);
-      return {
-        ...connection,
-        async executeAndWait(...args) {
-          const confirmation = await connection.executeAndWait(...args);
-          if (confirmation.results.some(isReplicaError)) client.disconnect(true); // as in `executeBatch`
-          return confirmation;
-        },
-        close() {
-          confirming.delete(connection);
-          connection.close();
-        },
-      };
-    },
+    reports,
     acceptsCommands: () => client.status === 'ready',
-    getBuffer: (key) => client.getBuffer(key),
     reader: {
       getBuffer: (key) => client.getBuffer(key),
       hmgetBuffer: (key, fields) => client.hmgetBuffer(key, ...fields.map(String)),
@@ -127,38 +68,16 @@ export function createRedisClient(
     onStatusChange(listener) {
       client.on('close', listener).on('ready', listener);
     },
-    async identity() {
-      const masters = topology.masters();
-      if (masters.length === 0) throw new Error('not connected');
-      return (await Promise.all(masters.map(identityOf))).toSorted().join(' ');
-    },
-    onDisconnect: topology.onDisconnect,
     close() {
-      closeConfirming();
       for (const each of [subscriber, ...sentinels]) each.close();
       client.disconnect();
     },
   };
 }
 
-/** Both change in a failover; the run id alone changes in a restart. */
-async function identityOf(master: Redis): Promise<string> {
-  const reports = await Promise.all([master.info('server'), master.info('replication')]);
-  return ['run_id', 'master_replid']
-    .map((name) => new RegExp(`^${name}:(\\w+)`, 'm').exec(reports.join('\n'))?.[1])
-    .join(':');
-}
-
 /** How the kinds of Redis differ. */
-interface Topology
-  extends Pick<RedisClient, 'executeBatch' | 'maxBatchSize' | 'reports' | 'onDisconnect' | 'masterOf'> {
+interface Topology extends Pick<RedisClient, 'executeBatch' | 'maxBatchSize' | 'reports'> {
   readonly client: Redis | Cluster;
-  /** The connections to the masters; empty while there is none. */
-  masters(): readonly Redis[];
-  /** What `masterOf` calls this master. */
-  nameOf(master: Redis): string;
-  /** A connection to this master; it does not reconnect by itself. @param timeoutMs of the slowest command */
-  newMasterConnection(master: string, timeoutMs: number): Redis;
   /** A connection to any node; it does not reconnect by itself. */
   newConnection(): Redis;
   /** For each sentinel, a function that makes a connection to it. */
@@ -167,11 +86,7 @@ interface Topology
   isFormerMaster(message: string): boolean;
 }
 
-function createTopology(
-  settings: RedisConnectionSettings,
-  replicas: ReplicaCounts,
-  timeoutMs: number,
-): Topology {
+function createTopology(settings: RedisConnectionSettings, timeoutMs: number): Topology {
   switch (settings.kind) {
     case 'single':
       return {
@@ -182,7 +97,7 @@ function createTopology(
     case 'sentinels':
       return sentinelTopology(settings, timeoutMs);
     case 'cluster':
-      return clusterTopology(settings, replicas, timeoutMs);
+      return clusterTopology(settings, timeoutMs);
   }
 }
 
@@ -198,24 +113,9 @@ function masterTopology(options: ReturnType<typeof singleOptions | typeof sentin
       }),
     maxBatchSize: 64, // Redis serves no other client while a script runs
     reports: () => (client.status === 'ready' ? [client.info()] : []),
-    masters: () => (client.status === 'ready' ? [client] : []),
-    onDisconnect: (listener: () => void) => void client.on('close', listener),
-    masterOf: () => onlyMaster,
-    nameOf: () => onlyMaster,
     newConnection: () => new Redis({ ...options, retryStrategy: () => null }),
-    newMasterConnection: (_master: string, timeoutMs: number) =>
-      new Redis({ ...options, ...withoutRetries(timeoutMs) }),
   };
 }
-
-const onlyMaster = 'the master';
-
-/** For a connection that WAIT blocks. */
-const withoutRetries = (timeoutMs: number) => ({
-  retryStrategy: () => null,
-  commandTimeout: timeoutMs,
-  socketTimeout: timeoutMs,
-});
 
 /** Redis 6 puts a few words before the code. */
 const isReplicaError = (result: unknown) => result instanceof Error && /\bREADONLY /.test(result.message);
@@ -242,20 +142,14 @@ function sentinelTopology(
 
 function clusterTopology(
   settings: RedisConnectionSettings & { kind: 'cluster' },
-  replicas: ReplicaCounts,
   timeoutMs: number,
 ): Topology {
   const startup = startupNodes(settings);
   const client = new Cluster(startup, clusterOptions(settings, timeoutMs));
   let slotOwners: readonly string[] = [];
-  let onDisconnect = () => {};
   client.on('refresh', () => {
-    const owners = client.nodes('master').map(addressOf);
-    if (owners.some((owner) => !slotOwners.includes(owner))) onDisconnect();
-    slotOwners = owners;
-    replicas.retain(owners);
+    slotOwners = client.nodes('master').map(addressOf);
   });
-  client.on('+node', (node: Redis) => void node.on('close', () => onDisconnect()));
   let nextNode = 0;
   let refreshedAtMs = 0;
   const cork = corkPerTick(() => streamsOf(client.nodes('master')));
@@ -267,16 +161,6 @@ function clusterTopology(
       return executeBatch(commands);
     },
     maxBatchSize: 1,
-    masters: () => client.nodes('master'),
-    nameOf: addressOf,
-    masterOf: (key) => client.slots[new Command('get', [key]).getSlot()]?.[0],
-    newMasterConnection(master, slowestMs) {
-      const { host, port } = hostAndPortOf(master);
-      return new Redis({ ...nodeOptions(settings, timeoutMs), host, port, ...withoutRetries(slowestMs) });
-    },
-    onDisconnect(listener) {
-      onDisconnect = listener;
-    },
     reports() {
       // No message announces the end of a failover. The client's own timer can outlive the client, so it is not used.
       if (performance.now() - refreshedAtMs >= refreshSlotsEveryMs) {
@@ -309,12 +193,6 @@ const streamsOf = (clients: readonly { readonly stream?: Writable }[]) =>
 
 const addressOf = ({ options: { host, port } }: Redis) => `${host}:${port}`;
 
-/** The inverse of `addressOf`; a host by IPv6 contains colons. */
-function hostAndPortOf(address: string) {
-  const end = address.lastIndexOf(':');
-  return { host: address.slice(0, end), port: Number(address.slice(end + 1)) };
-}
-
 /** The client drops a node that it cannot reach although the node owns slots, and adds it again once per second. */
 async function unreachable(address: string): Promise<never> {
   throw new Error(`no connection to ${address}`);
@@ -339,54 +217,4 @@ function batchExecutorOn(client: Redis | Cluster): ExecuteBatch {
     }
   }
   return (commands) => execute('evalsha', batchArguments(commands));
-}
-
-/** @param scriptSize how many commands one script may execute */
-function confirmingConnectionOn(redis: Redis, scriptSize: number): ConfirmingConnection {
-  let opened: Promise<string> | undefined;
-  let isClosed = false;
-  redis.on('error', () => {}); // the commands fail as well
-  redis.on('close', () => {
-    isClosed = true;
-  });
-
-  /** Not as `batchExecutorOn`: it executes a script that Redis does not know a second time, but only after the WAIT. */
-  async function execute(
-    method: 'evalsha' | 'eval',
-    commands: readonly ConfirmedCommand[],
-    replicas: number,
-    waitMs: number,
-  ): Promise<Confirmation> {
-    const pipeline = redis.pipeline();
-    const parts: { readonly position: number; readonly size: number }[] = [];
-    for (let start = 0; start < commands.length; start += scriptSize) {
-      const part = commands.slice(start, start + scriptSize);
-      if (part[0]?.redirectedBy === 'ASK') pipeline.asking();
-      parts.push({ position: pipeline.length, size: part.length });
-      pipeline[method](scriptOf[method], ...batchArguments(part));
-    }
-    pipeline.wait(replicas, waitMs);
-    const answers = (await pipeline.exec()) ?? [];
-    const [waitError, confirmedBy] = answers.at(-1) ?? [];
-    if (waitError) throw waitError;
-    const results = parts.flatMap(({ position, size }) => resultsOf(size, answers[position]));
-    return { results, confirmedBy: Number(confirmedBy) };
-  }
-
-  return {
-    open() {
-      opened ??= redis.connect().then(() => redis.info('replication'));
-      return opened;
-    },
-    isClosed: () => isClosed,
-    async executeAndWait(commands, replicas, waitMs) {
-      const confirmation = await execute('evalsha', commands, replicas, waitMs);
-      if (!confirmation.results.some(isScriptMissing)) return confirmation;
-      return execute('eval', commands, replicas, waitMs);
-    },
-    close() {
-      isClosed = true;
-      redis.disconnect();
-    },
-  };
 }

@@ -1,18 +1,15 @@
 /**
- * Checks a few times per second whether Redis is reachable and keeps what is written to it. The checks also reveal a frozen
- * server on a connection that nobody uses.
+ * Checks a few times per second whether Redis is reachable and can be used. The checks also reveal a frozen server on a connection
+ * that nobody uses.
  */
 
 import { setTimeout as delay } from 'node:timers/promises';
-import type { StateSettings } from '../config/schema.ts';
 import { reasonOf, withTimeout } from './redis-batch.ts';
-import { durabilityProblems } from './redis-durability.ts';
-import { infoField } from './redis-info.ts';
 
 const checkEveryMs = 250;
 /** The shortest time for the answer to a check. Milliseconds. */
 const minCheckTimeoutMs = 250;
-/** Above this part of `maxmemory`, what is left must be kept for payments. */
+/** Above this part of `maxmemory`, what is left must be kept for everything except records of requests. */
 const maxUsedPart = 0.8;
 /** The warning while `isNearlyFull`. */
 export const nearlyFull = `Redis uses more than ${maxUsedPart * 100} % of maxmemory: no records of requests are stored. Raise maxmemory, or reduce requests.maxStoredPerTenant.`;
@@ -20,10 +17,10 @@ export const nearlyFull = `Redis uses more than ${maxUsedPart * 100} % of maxmem
 const slotCount = 16384;
 
 export type RedisHealth =
-  /** `lossRisks`: what may lose data although Redis works, as sentences. `isNearlyFull`: see `maxUsedPart`. */
-  | { readonly kind: 'healthy'; readonly lossRisks: readonly string[]; readonly isNearlyFull: boolean }
-  /** `unsafe`: reachable, but may lose data that it must keep, or its configuration cannot be read. */
-  | { readonly kind: 'unreachable' | 'unsafe'; readonly problem: string };
+  /** `isNearlyFull`: see `maxUsedPart`. */
+  | { readonly kind: 'healthy'; readonly isNearlyFull: boolean }
+  /** `unusable`: reachable, but it may evict keys, or it is too old, or the user may not run INFO. */
+  | { readonly kind: 'unreachable' | 'unusable'; readonly problem: string };
 
 /** Where the monitor reads the health from. */
 export interface HealthSources {
@@ -38,11 +35,7 @@ export interface RedisMonitor {
   start(ms: number): Promise<RedisHealth>;
   /** What the last check found wrong; `undefined` before the first check. */
   problem(): string | undefined;
-  /** Why Redis must not get new payments although it can be reached; `undefined` if it may. */
-  unsafeReason(): string | undefined;
-  /** What may lose data, as sentences. While Redis cannot be reached, what the last successful check found. */
-  lossRisks(): readonly string[];
-  /** Whether a node uses so much of its `maxmemory` that only payments should be stored. */
+  /** Whether a node uses so much of its `maxmemory` that no records of requests should be stored. */
   isNearlyFull(): boolean;
   /** Checks again without waiting for the next interval. */
   checkNow(): void;
@@ -51,35 +44,29 @@ export interface RedisMonitor {
   stop(): void;
 }
 
-interface RedisMonitorOptions {
-  /** Of a command, in milliseconds. A check waits for longer, because one slow answer is not an outage. */
-  readonly timeoutMs: number;
-  /** Whether what may lose data is a warning or makes Redis unsafe. */
-  readonly durability: StateSettings['durability'];
-}
-
-/** @param onChange called when a problem begins, ends or changes its kind */
+/**
+ * @param onChange  called when a problem begins, ends or changes its kind
+ * @param timeoutMs of a command; a check waits for longer, because one slow answer is not an outage
+ */
 export function createRedisMonitor(
   sources: HealthSources,
   onChange: (problem: string | undefined) => void,
-  { timeoutMs, durability }: RedisMonitorOptions,
+  timeoutMs: number,
 ): RedisMonitor {
   const checkTimeoutMs = Math.max(minCheckTimeoutMs, 2 * timeoutMs);
   const pause = createPause();
-  let health: RedisHealth = { kind: 'healthy', lossRisks: [], isNearlyFull: false };
-  let lossRisks: readonly string[] = [];
+  let health: RedisHealth = { kind: 'healthy', isNearlyFull: false };
   let connectionError: string | undefined;
   let isStopped = false;
 
   const check = async () => {
-    const found = await checkHealth(sources, () => connectionError, { checkTimeoutMs, durability });
+    const found = await checkHealth(sources, () => connectionError, checkTimeoutMs);
     if (found.kind === 'healthy') connectionError = undefined;
     return found;
   };
   const update = (found: RedisHealth) => {
     const isChanged = found.kind !== health.kind;
     health = found;
-    if (found.kind === 'healthy') lossRisks = found.lossRisks;
     if (isChanged && !isStopped) onChange(problemOf(found));
   };
   const run = async () => {
@@ -97,14 +84,12 @@ export function createRedisMonitor(
         await delay(20);
         found = await check();
       }
-      if (found.kind === 'unsafe') return found; // `open` fails: no checks follow
+      if (found.kind === 'unusable') return found; // `open` fails: no checks follow
       update(found);
       void run();
       return found;
     },
     problem: () => problemOf(health),
-    unsafeReason: () => (health.kind === 'unsafe' ? health.problem : undefined),
-    lossRisks: () => (health.kind === 'unsafe' ? [] : lossRisks),
     isNearlyFull: () => health.kind === 'healthy' && health.isNearlyFull,
     checkNow: pause.end,
     onError(error) {
@@ -135,26 +120,18 @@ function createPause() {
   };
 }
 
-interface HealthCheckOptions extends Partial<Pick<RedisMonitorOptions, 'durability'>> {
-  readonly checkTimeoutMs?: number;
-}
-
 /** @param connectionError the last error of the connection since Redis was healthy */
 export async function checkHealth(
   { reports, acceptsCommands }: HealthSources,
   connectionError: () => string | undefined,
-  { checkTimeoutMs = minCheckTimeoutMs, durability = 'report' }: HealthCheckOptions = {},
+  checkTimeoutMs = minCheckTimeoutMs,
 ): Promise<RedisHealth> {
   try {
     const answers = await withTimeout(checkTimeoutMs, Promise.all(reports()));
     const [unhealthy] = answers.flatMap((answer) => problemIn(answer) ?? []);
     if (unhealthy) return unhealthy;
     if (answers.length === 0 || !acceptsCommands()) throw new Error('not connected');
-    const infos = answers.filter((answer) => infoField(answer, 'redis_version') !== undefined);
-    const lossRisks = durabilityProblems(infos);
-    return durability === 'required' && lossRisks.length > 0
-      ? notDurable(lossRisks)
-      : { kind: 'healthy', lossRisks, isNearlyFull: answers.some(isNodeNearlyFull) };
+    return { kind: 'healthy', isNearlyFull: answers.some(isNodeNearlyFull) };
   } catch (error) {
     const reason = reasonOf(error);
     if (/^NOPERM /.test(reason)) return infoForbidden;
@@ -165,6 +142,8 @@ export async function checkHealth(
 function problemIn(report: string): RedisHealth | undefined {
   const policy = infoField(report, 'maxmemory_policy') ?? 'noeviction';
   if (Number(infoField(report, 'maxmemory') ?? 0) > 0 && policy !== 'noeviction') return evicting(policy);
+  const version = infoField(report, 'redis_version') ?? '';
+  if (Number.parseInt(version, 10) < oldestVersion.major) return tooOld(version);
 
   const assigned = Number(infoField(report, 'cluster_slots_assigned') ?? slotCount);
   const unserved = slotCount - assigned + Number(infoField(report, 'cluster_slots_fail') ?? 0);
@@ -177,16 +156,27 @@ function isNodeNearlyFull(info: string): boolean {
   return max > 0 && Number(infoField(info, 'used_memory') ?? 0) > maxUsedPart * max;
 }
 
+/** The value of a field in an answer of INFO or CLUSTER INFO, which are lines of `name:value`; `undefined` if it is missing. */
+const infoField = (info: string, name: string): string | undefined =>
+  new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];
+
+/**
+ * The oldest Redis that executes the script of redis-scripts.ts. It reads the clock (TIME) and then writes; before 5.0,
+ * Redis replicated scripts as text and refused such writes. All other commands are older. The client uses RESP2 where HELLO
+ * (6.0) is missing.
+ */
+const oldestVersion = { major: 5, text: '5.0' };
+
+const tooOld = (version: string): RedisHealth => ({
+  kind: 'unusable',
+  problem: `Redis ${version} is too old for the scripts of the gateway: upgrade to ${oldestVersion.text} or later.`,
+});
+
 const evicting = (policy: string): RedisHealth => ({
-  kind: 'unsafe',
+  kind: 'unusable',
   problem:
     `Redis may evict data that the gateway needs (maxmemory-policy is ${policy}): ` +
     'set maxmemory-policy to noeviction, or maxmemory to 0.',
-});
-
-const notDurable = (lossRisks: readonly string[]): RedisHealth => ({
-  kind: 'unsafe',
-  problem: `state.durability is required, and Redis may lose data. ${lossRisks.join('. ')}. Or set state.durability to report.`,
 });
 
 const incomplete = (unserved: number): RedisHealth => ({
@@ -195,7 +185,7 @@ const incomplete = (unserved: number): RedisHealth => ({
 });
 
 const infoForbidden: RedisHealth = {
-  kind: 'unsafe',
+  kind: 'unusable',
   problem:
-    'The Redis user lacks the permission for INFO, so the gateway cannot check whether Redis may lose data: grant +info.',
+    'The Redis user lacks the permission for INFO, so the gateway cannot check whether Redis may evict data: grant +info.',
 };

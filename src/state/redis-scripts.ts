@@ -35,30 +35,6 @@ function own.removeIfUnchanged(_, key, expected)
   return redis.call('DEL', key)
 end
 
--- fence: position of its key in KEYS; epoch, lowest: what the instance knows. Returns the next value of the fence's key, and
--- the sequence number in it; nil if the state has lost data.
-local function advance_epoch(fence, epoch, lowest)
-  local stored_epoch, stored = string.match(redis.call('GET', KEYS[tonumber(fence)]) or '', '^(%S+) (%d+)$')
-  if stored_epoch ~= epoch or tonumber(stored) < tonumber(lowest) then return nil end
-  local sequence = tonumber(stored) + 1
-  return epoch .. ' ' .. string.format('%.0f', sequence), sequence
-end
-
--- ttl: in ms, or '' for no expiry. The last argument is the expected value; without it, the key must not exist. Returns the
--- new sequence number, 0 if the current value is another one, -1 if the state has lost data.
-function own.writeFenced(_, key, fence, epoch, lowest, value, ttl, expected)
-  local next_epoch, sequence = advance_epoch(fence, epoch, lowest)
-  if not next_epoch then return -1 end
-  if redis.call('GET', key) ~= (expected or false) then return 0 end
-  if ttl == '' then
-    redis.call('SET', key, value)
-  else
-    redis.call('SET', key, value, 'PX', ttl)
-  end
-  redis.call('SET', KEYS[tonumber(fence)], next_epoch)
-  return sequence
-end
-
 -- ttl: in ms, of the whole list; longest: how many texts it keeps; then the texts. Returns the length.
 function own.appendToJournal(_, key, ttl, longest, ...)
   local length = redis.call('RPUSH', key, ...)
@@ -271,9 +247,8 @@ end
 `;
 
 /**
- * KEYS: the key of each command, then the keys of fences and the second keys. ARGV: the number of commands, and for each command
- * its name, the number of its arguments, and the arguments. A command that depends on an earlier one has `after` and the position
- * of that one before its name; if the earlier one has set nothing, this one is not executed, and its result is 0.
+ * KEYS: the key of each command, then the second keys. ARGV: the number of commands, and for each command its name, the number of
+ * its arguments, and the arguments.
  *
  * Returns a result or an error for each command, so that an error of one does not affect the others. Stops once the results
  * exceed the bound; commands without a result were not executed.
@@ -289,16 +264,9 @@ local results, length = {}, 0
 for i = 1, tonumber(next_arg()) do
   local key = KEYS[i]
   if length > ${maxCharacters} then break end
-  local command, args, earlier = next_arg(), {}, 1
-  if command == 'after' then
-    earlier = results[tonumber(next_arg())]
-    command = next_arg()
-  end
+  local command, args = next_arg(), {}
   for n = 1, tonumber(next_arg()) do args[n] = next_arg() end
-  local ok, result = true, 0
-  if earlier == 1 or (type(earlier) == 'table' and earlier.ok) then
-    ok, result = pcall(own[command] or redis.call, command, key, unpack(args))
-  end
+  local ok, result = pcall(own[command] or redis.call, command, key, unpack(args))
   if not ok and type(result) == 'string' then result = redis.error_reply(result) end -- plain text is not an error reply
   results[i] = result
   if type(result) == 'string' then length = length + #result end

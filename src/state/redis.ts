@@ -1,35 +1,20 @@
 /** State in Redis: one server, the master behind sentinels, or a cluster. */
 
-import type { StateSettings } from '../config/schema.ts';
 import { stateUnavailable } from '../request/errors.ts';
 import {
   type BucketRate,
-  type ConfirmedBy,
-  EpochMismatchError,
-  type Fence,
   type GrantedPermits,
   type Journals,
   type KeyValues,
   maxJournalTexts,
   permitLeaseMs,
-  type ReplaceConditions,
-  type Sets,
   type SharedTokenBuckets,
   type State,
 } from './ports.ts';
-import {
-  createCommandBatcher,
-  createDeadline,
-  notSent,
-  type RedisCommand,
-  type SendCommand,
-  tookEffect,
-} from './redis-batch.ts';
+import { createCommandBatcher, createDeadline, type RedisCommand, tookEffect } from './redis-batch.ts';
 import { createRedisClient } from './redis-client.ts';
-import { createConfirmedWrites } from './redis-confirmation.ts';
 import { createRedisMonitor, nearlyFull } from './redis-monitor.ts';
 import type { RedisConnectionSettings } from './redis-options.ts';
-import { createReplicaCounts } from './redis-replicas.ts';
 import { createRedisRequestLog } from './redis-request-log.ts';
 import { createRedisSchedules } from './redis-schedules.ts';
 import { takeResultOf } from './token-bucket.ts';
@@ -43,62 +28,20 @@ const openTimeoutMs = 1_000;
  * @param prefix    of every key and every channel
  * @param onChange  called when a problem begins, ends or changes its kind
  * @param timeoutMs for the answer to a command (ADR 67); within a data centre Redis answers in 1 or 2 ms
- * @param confirm   which replicas must have a write that must survive a failover, and how long they may take
- * @param durability whether a Redis that may lose data is reported or refused
  */
 export function createRedisState(
   settings: RedisConnectionSettings,
   prefix: string,
   onChange: (problem: string | undefined) => void = () => {},
   timeoutMs = 250,
-  confirm: StateSettings['confirm'] = { replicas: 'all', timeout: 500 },
-  durability: StateSettings['durability'] = 'report',
 ): State {
-  const replicas = createReplicaCounts(confirm.replicas);
-  const client = createRedisClient(settings, replicas, timeoutMs);
+  const client = createRedisClient(settings, timeoutMs);
   const withDeadline = createDeadline(timeoutMs);
   const sendCommand = createCommandBatcher(client.executeBatch, withDeadline, client.maxBatchSize);
   const prefixed = (name: string) => `${prefix}${name}`;
   const send: Send = (convert, name, key, ...args) =>
     sendCommand({ name, key: prefixed(key), args }, convert);
-  const confirmedWrites = createConfirmedWrites({
-    masters: client,
-    replicas,
-    sendUnconfirmed: sendCommand,
-    timeoutMs: confirm.timeout,
-    answerMs: timeoutMs,
-  });
-  /** Fenced and confirmed writes record new payments, which a Redis that may lose them must not get. */
-  const refuseIfUnsafe = () => {
-    const reason = monitor.unsafeReason();
-    if (reason) throw stateUnavailable(new Error(reason));
-  };
-  const ifSafe =
-    (sendSafely: SendCommand): SendCommand =>
-    (command, convert) => {
-      try {
-        refuseIfUnsafe();
-      } catch (refusal) {
-        return Promise.reject(refusal);
-      }
-      return sendSafely(command, convert);
-    };
-  const sendConfirmedIfSafe = ifSafe(confirmedWrites.send);
-  const sendUnconfirmedIfSafe = ifSafe(sendCommand);
-  const sendConfirmed: Send = (convert, name, key, ...args) =>
-    sendConfirmedIfSafe({ name, key: prefixed(key), args }, convert);
-  const sendFenced: SendFenced = (fence, confirmedBy, key, ...args) => {
-    const prefixedFence = { ...fence, key: prefixed(fence.key) };
-    const command = { name: 'writeFenced', key: prefixed(key), args, fence: prefixedFence };
-    const sendThis = confirmedBy ? sendConfirmedIfSafe : sendUnconfirmedIfSafe;
-    return sendThis(command, (answer) => {
-      const result = Number(answer);
-      if (result < 0) throw new EpochMismatchError();
-      fence.sequence = Math.max(fence.sequence, result);
-      return result > 0;
-    });
-  };
-  const monitor = createRedisMonitor(client, onChange, { timeoutMs, durability });
+  const monitor = createRedisMonitor(client, onChange, timeoutMs);
   client.onError(monitor.onError);
   client.onStatusChange(monitor.checkNow);
   const close = async () => {
@@ -109,15 +52,7 @@ export function createRedisState(
   const requestLog = createRedisRequestLog({ prefix, sendCommand, reader: client.reader, withDeadline });
 
   return {
-    keyValues: createKeyValues({
-      send,
-      sendConfirmed,
-      sendFenced,
-      sendCommand,
-      commandOf: (name, key, ...args) => ({ name, key: prefixed(key), args }),
-      readBytes: (key) => withDeadline(() => client.getBuffer(prefixed(key))),
-    }),
-    sets: createSets(send, sendConfirmed),
+    keyValues: createKeyValues(send, (key) => withDeadline(() => client.reader.getBuffer(prefixed(key)))),
     journals: createJournals(send),
     schedules: createRedisSchedules(
       prefix,
@@ -135,7 +70,7 @@ export function createRedisState(
     },
     requestLog: {
       ...requestLog,
-      // Records of requests must not take the memory that payments need.
+      // Records of requests must not take the memory that everything else needs.
       append: async (...args) => {
         if (monitor.isNearlyFull()) throw stateUnavailable(new Error(nearlyFull));
         return requestLog.append(...args);
@@ -144,27 +79,15 @@ export function createRedisState(
     async open() {
       client.connect();
       const health = await monitor.start(openTimeoutMs);
-      if (health.kind !== 'unsafe') return;
+      if (health.kind !== 'unusable') return;
       await close();
       throw new Error(health.problem);
     },
     problem: monitor.problem,
-    warnings: () => [
-      ...[replicas.problem() ?? confirmedWrites.problem() ?? []].flat(),
-      ...(monitor.isNearlyFull() ? [nearlyFull] : []),
-    ],
-    lossRisks: monitor.lossRisks,
+    warnings: () => (monitor.isNearlyFull() ? [nearlyFull] : []),
     close,
-    partitions: settings.kind === 'cluster' ? hashTags : [''],
-    identity: () => withDeadline(client.identity),
-    onDisconnect: client.onDisconnect,
   };
 }
-
-/** Enough that the keys spread evenly over the nodes of a cluster. */
-const hashTags = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'].map(
-  (character) => `{${character}}`,
-);
 
 /** Few, because each instance looks for due records in each part of each queue. */
 const scheduleTags = ['{0}', '{1}', '{2}', '{3}', '{4}', '{5}', '{6}', '{7}'] as const;
@@ -177,105 +100,35 @@ type Send = <Value>(
   ...args: RedisCommand['args']
 ) => Promise<Value>;
 
-/** Sends `writeFenced`. @returns whether the value was set @throws EpochMismatchError */
-type SendFenced = (
-  fence: Fence,
-  confirmedBy: ConfirmedBy | undefined,
-  key: string,
-  ...args: RedisCommand['args']
-) => Promise<boolean>;
-
-interface KeyValueCommands {
-  readonly send: Send;
-  readonly sendConfirmed: Send;
-  readonly sendFenced: SendFenced;
-  readonly sendCommand: SendCommand;
-  /** Creates a command on a prefixed key. */
-  readonly commandOf: (name: string, key: string, ...args: RedisCommand['args']) => RedisCommand;
-  /** Reads a value as stored; `null` if there is none. */
-  readonly readBytes: (key: string) => Promise<Buffer | null>;
-}
-
-/** The result of `writeIfAbsent`, with its command for those that depend on it. (A WeakMap would keep them alive: ADR 62.) */
-interface SentWrite extends Promise<boolean> {
-  command?: RedisCommand;
-}
-
-function createKeyValues({
-  send,
-  sendConfirmed,
-  sendFenced,
-  sendCommand,
-  commandOf,
-  readBytes,
-}: KeyValueCommands): KeyValues {
-  /** For a stored value that is not valid UTF-8: reads its bytes, so that `change` can compare them in place of the text. */
-  async function ifStored(
+/** @param readBytes reads a value as stored; `null` if there is none */
+function createKeyValues(send: Send, readBytes: (key: string) => Promise<Buffer | null>): KeyValues {
+  /**
+   * Changes a value if its text is `expected`. For a stored value that is not valid UTF-8, its bytes are read, so that Redis can
+   * compare them.
+   */
+  async function changeIf(
     key: string,
-    text: string,
-    change: (bytes: Buffer) => Promise<boolean>,
+    expected: string,
+    change: (current: string | Buffer) => Promise<boolean>,
   ): Promise<boolean> {
+    const text = expected.toWellFormed();
+    if (!text.includes(replacementCharacter)) return change(text);
     const stored = await readBytes(key);
     return stored?.toString() === text && change(stored);
   }
 
-  function replaceStored(
-    key: string,
-    current: string | Buffer,
-    value: string,
-    ttlMs: number | undefined,
-    { fence, confirmedBy }: ReplaceConditions,
-  ): Promise<boolean> {
-    if (fence) return sendFenced(fence, confirmedBy, key, value, ttlOrNone(ttlMs), current);
-    const sendThis = confirmedBy ? sendConfirmed : send;
-    return sendThis(tookEffect, 'replaceIfUnchanged', key, current, value, ...optionalTtl(ttlMs));
-  }
-
-  /** Replaces a value in the same batch as the write that it depends on, or after that write. */
-  function replaceAfter(
-    after: SentWrite,
-    key: string,
-    current: string,
-    value: string,
-    ttlMs: number | undefined,
-  ): Promise<boolean> {
-    const command = commandOf('replaceIfUnchanged', key, current, value, ...optionalTtl(ttlMs));
-    const dependent = { ...command, after: after.command };
-    const sendLater = () => after.then((isSet) => isSet && sendCommand(command, tookEffect));
-    if (!dependent.after) return sendLater();
-    return sendCommand(dependent, (result) => (result === notSent ? sendLater() : tookEffect(result)));
-  }
-
-  const keyValues: KeyValues = {
+  return {
     read: (key) => send(textOrNone, 'GET', key),
     write: (key, value, ttlMs) => send(toVoid, 'SET', key, value, ...expiry(ttlMs)),
-    writeIfAbsent(key, value, ttlMs, fence) {
-      if (fence) return sendFenced(fence, undefined, key, value, ttlOrNone(ttlMs));
-      const command = commandOf('SET', key, value, 'NX', ...expiry(ttlMs));
-      const isSet: SentWrite = sendCommand(command, tookEffect);
-      isSet.command = command;
-      return isSet;
-    },
-    replace(key, expected, value, ttlMs, conditions = {}) {
-      const { fence, confirmedBy, after } = conditions;
-      const text = expected.toWellFormed();
-      const isPlain = !text.includes(replacementCharacter);
-      if (after && isPlain && !fence && !confirmedBy) return replaceAfter(after, key, text, value, ttlMs);
-      if (after)
-        return after.then(
-          (isSet) => isSet && keyValues.replace(key, text, value, ttlMs, { fence, confirmedBy }),
-        );
-      const replaceThis = (current: string | Buffer) => replaceStored(key, current, value, ttlMs, conditions);
-      return isPlain ? replaceThis(text) : ifStored(key, text, replaceThis);
-    },
+    writeIfAbsent: (key, value, ttlMs) => send(tookEffect, 'SET', key, value, 'NX', ...expiry(ttlMs)),
+    replace: (key, expected, value, ttlMs) =>
+      changeIf(key, expected, (current) =>
+        send(tookEffect, 'replaceIfUnchanged', key, current, value, ...optionalTtl(ttlMs)),
+      ),
     remove: (key) => send(toVoid, 'DEL', key),
-    removeIf(key, expected) {
-      const text = expected.toWellFormed();
-      const removeThis = (current: string | Buffer) => send(tookEffect, 'removeIfUnchanged', key, current);
-      return text.includes(replacementCharacter) ? ifStored(key, text, removeThis) : removeThis(text);
-    },
+    removeIf: (key, expected) =>
+      changeIf(key, expected, (current) => send(tookEffect, 'removeIfUnchanged', key, current)),
   };
-  return keyValues;
 }
 
 const toVoid = () => {};
@@ -288,19 +141,8 @@ const expiry = (ttlMs?: number) => (ttlMs === undefined ? [] : ['PX', wholeMs(tt
 
 const optionalTtl = (ttlMs?: number) => (ttlMs === undefined ? [] : [wholeMs(ttlMs)]);
 
-/** For a script, whose arguments have fixed positions. */
-const ttlOrNone = (ttlMs?: number) => (ttlMs === undefined ? '' : wholeMs(ttlMs));
-
 /** Redis accepts whole milliseconds, and at least 1. */
 const wholeMs = (ttlMs: number) => Math.max(1, Math.ceil(ttlMs));
-
-function createSets(send: Send, sendConfirmed: Send): Sets {
-  return {
-    add: (key, member, confirmedBy) => (confirmedBy ? sendConfirmed : send)(toVoid, 'SADD', key, member),
-    remove: (key, member) => send(toVoid, 'SREM', key, member),
-    members: (key) => send(textsIn, 'SMEMBERS', key),
-  };
-}
 
 function createJournals(send: Send): Journals {
   return {

@@ -8,7 +8,7 @@ import { stateUnavailable } from '../request/errors.ts';
 import { isPermanent, replacedFile, toStateFileError } from '../store/sqlite-errors.ts';
 import { claimFile, createFileCheck, createIfMissing } from '../store/sqlite-file.ts';
 import { createMemoryState } from './memory.ts';
-import { EpochMismatchError, type Fence, nextSequence, type State, serializeEpoch } from './ports.ts';
+import type { State } from './ports.ts';
 import { createJournalRows } from './sqlite-journals.ts';
 import { createRequestLogTables, createSqliteRequestLog, requestLogSchema } from './sqlite-request-log.ts';
 import { createScheduleTables, createSqliteSchedules, schedulesSchema } from './sqlite-schedules.ts';
@@ -63,30 +63,17 @@ export function createSqliteState(
   const read = <Result>(operation: (tables: Tables) => Result) => guarded(() => operation(tables()));
   const change = <Result>(operation: (tables: Tables) => Result) =>
     guarded(() => groupCommit(() => operation(tables())));
-  const changeFenced = async (fence: Fence | undefined, set: (tables: Tables) => boolean) => {
-    const result = await change((tables) => setFenced(tables, fence, set));
-    if (result === 'epoch-mismatch') throw new EpochMismatchError();
-    return result;
-  };
   const { tokenBuckets, pubsub } = createMemoryState(clocks.monotonic);
 
   return {
     keyValues: {
       read: (key) => read(({ readValue }) => readValue(key)),
       write: (key, value, ttlMs) => change(({ writeValue }) => writeValue(key, value, ttlMs)),
-      writeIfAbsent: (key, value, ttlMs, fence) =>
-        changeFenced(fence, ({ writeIfAbsent }) => writeIfAbsent(key, value, ttlMs)),
-      async replace(key, expected, value, ttlMs, { fence, after } = {}) {
-        if (after && !(await after)) return false;
-        return changeFenced(fence, ({ replaceValue }) => replaceValue(key, expected, value, ttlMs));
-      },
+      writeIfAbsent: (key, value, ttlMs) => change(({ writeIfAbsent }) => writeIfAbsent(key, value, ttlMs)),
+      replace: (key, expected, value, ttlMs) =>
+        change(({ replaceValue }) => replaceValue(key, expected, value, ttlMs)),
       remove: (key) => change(({ removeValue }) => removeValue(key)),
       removeIf: (key, expected) => change(({ removeValueIf }) => removeValueIf(key, expected)),
-    },
-    sets: {
-      add: (key, member) => change(({ addMember }) => addMember(key, member)),
-      remove: (key, member) => change(({ removeMember }) => removeMember(key, member)),
-      members: (key) => read(({ members }) => members(key)),
     },
     journals: {
       append: (key, texts, ttlMs) => change(({ appendTexts }) => appendTexts(key, texts, ttlMs)),
@@ -117,10 +104,6 @@ export function createSqliteState(
     },
     problem: () => problem,
     warnings: () => [],
-    lossRisks: () => [],
-    partitions: [''],
-    identity: async () => file,
-    onDisconnect() {},
     async close() {
       await change(() => {}).catch(() => {}); // commits the pending changes
       openTables = undefined;
@@ -133,7 +116,6 @@ export function createSqliteState(
 const schema = `
 CREATE TABLE value (key BLOB PRIMARY KEY, text BLOB NOT NULL, expires REAL) STRICT;
 CREATE INDEX value_by_end ON value (expires) WHERE expires IS NOT NULL;
-CREATE TABLE member (key BLOB, text BLOB, PRIMARY KEY (key, text)) STRICT, WITHOUT ROWID;
 CREATE TABLE clock (seen REAL NOT NULL) STRICT;
 INSERT INTO clock VALUES (0);
 `;
@@ -145,23 +127,8 @@ const clockSavedEveryMs = 60_000;
 
 type Tables = ReturnType<typeof createTables>;
 
-/** The epoch is checked and advanced in the same transaction. A mismatch must not undo the other changes in it. */
-function setFenced(
-  tables: Tables,
-  fence: Fence | undefined,
-  set: (tables: Tables) => boolean,
-): boolean | 'epoch-mismatch' {
-  if (!fence) return set(tables);
-  const sequence = nextSequence(fence, tables.readValue(fence.key));
-  if (sequence === undefined) return 'epoch-mismatch';
-  if (!set(tables)) return false;
-  tables.writeValue(fence.key, serializeEpoch({ epoch: fence.epoch, sequence }));
-  fence.sequence = Math.max(fence.sequence, sequence);
-  return true;
-}
-
 /**
- * The operations of `KeyValues`, `Sets`, `Journals`, `Schedules` and `RequestLog`, synchronously. They throw what SQLite throws; changes must run in `transact`.
+ * The operations of `KeyValues`, `Journals`, `Schedules` and `RequestLog`, synchronously. They throw what SQLite throws; changes must run in `transact`.
  *
  * @param now milliseconds since 1970; never runs backwards, not even across restarts
  */
@@ -178,9 +145,6 @@ function createTables(database: DatabaseSync, now: () => number) {
   const remove = prepare('DELETE FROM value WHERE key = ?');
   const deleteExpired = prepare(`DELETE FROM value WHERE rowid IN
     (SELECT rowid FROM value WHERE expires <= ? LIMIT ${deletedPerChange})`);
-  const addToSet = prepare('INSERT INTO member VALUES (?, ?) ON CONFLICT DO NOTHING');
-  const removeFromSet = prepare('DELETE FROM member WHERE key = ? AND text = ?');
-  const listSet = prepare('SELECT text FROM member WHERE key = ?');
   const journals = createJournalRows(prepare);
   const saveClock = prepare('UPDATE clock SET seen = max(seen, ?)');
   let clockSavedAtMs = Number.NEGATIVE_INFINITY;
@@ -229,11 +193,6 @@ function createTables(database: DatabaseSync, now: () => number) {
       change((nowMs) =>
         currentValue(key, nowMs) === expected.toWellFormed() ? remove.run(bytesOf(key)) : undefined,
       ),
-    addMember: (key: string, member: string): void =>
-      void change(() => addToSet.run(bytesOf(key), bytesOf(member))),
-    removeMember: (key: string, member: string): void =>
-      void change(() => removeFromSet.run(bytesOf(key), bytesOf(member))),
-    members: (key: string): readonly string[] => listSet.all(bytesOf(key)).map(textOf),
     appendTexts: (key: string, texts: readonly string[], ttlMs: number): void =>
       void change((nowMs) => journals.append(key, texts, nowMs, nowMs + ttlMs)),
     textsOf: (key: string): readonly string[] => journals.read(key, now()).map(textOf),

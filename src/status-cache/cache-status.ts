@@ -194,16 +194,14 @@ function notCached(): GatewayError {
 class PrefetchedPayment {
   readonly paymentKey: string;
   readonly startedAt = performance.eventLoopUtilization();
-  readonly payment: StoredOrUnknown;
+  /** `undefined` if the shared state is unavailable. */
+  readonly payment: Promise<StoredPayment | undefined>;
 
   constructor(store: Pick<CacheStore, 'tryRead'>, paymentKey: string) {
     this.paymentKey = paymentKey;
     this.payment = store.tryRead(paymentKey);
   }
 }
-
-/** `undefined` if it cannot be read. A promise unless the state is in the memory of this process. */
-type StoredOrUnknown = StoredPayment | undefined | Promise<StoredPayment | undefined>;
 
 interface StatusReaderDependencies {
   readonly cacheKeys: CacheKeys;
@@ -263,15 +261,12 @@ function createStatusReader(dependencies: StatusReaderDependencies): Stage<Route
       !invalidation.isPending(key.paymentKey);
     const startedAt = isPrefetched ? prefetched.startedAt : performance.eventLoopUtilization();
     const read = isPrefetched ? prefetched.payment : store.tryRead(key.paymentKey);
-    const answer = (payment: StoredPayment | undefined) => {
+    return read.then((payment) => {
       const cached = payment && freshResponse(payment, key.variant, request, now(), use.limits);
       if (cached && isCacheAllowed[use.mode]) return respondFromCache(request, cached);
       const readMs = performance.eventLoopUtilization(startedAt).idle; // without the time that this process was busy
       return fetchFor(use.mode, { request, next, key }, payment, readMs);
-    };
-    if (read instanceof Promise) return read.then(answer);
-    const answered = answer(read);
-    return answered instanceof Promise ? answered : Promise.resolve(answered);
+    });
   }
 
   function fetchFor(

@@ -9,7 +9,6 @@
 import { GatewayError } from '../request/errors.ts';
 import type { ChangeWaiter } from '../state/change-waiter.ts';
 import { createParseCache } from '../state/parse-cache.ts';
-import { createPendingWrites } from '../state/pending-writes.ts';
 import type { KeyValues } from '../state/ports.ts';
 import {
   type CachedPayment,
@@ -46,26 +45,24 @@ export interface StoredPayment extends CachedPayment {
 
 /** Each operation throws GatewayError STATE_UNAVAILABLE if the state cannot be reached or rejects the change. */
 export interface CacheStore {
-  /** A promise, unless the state is in the memory of this process and no invalidation of the payment is pending. */
-  read(paymentKey: string): StoredPayment | Promise<StoredPayment>;
-  /** Whether the state is in the memory of this process, so that reads usually return no promise. */
-  readonly readsAtOnce: boolean;
-  /** Like `read`, whether or not an invalidation is pending. */
+  /** Whether or not an invalidation is pending. */
   readUnflushed(paymentKey: string): Promise<StoredPayment>;
-  /** Like `read`, but from the own place if the shared one cannot be reached; `undefined` if there is none. */
-  tryRead(paymentKey: string): StoredPayment | Promise<StoredPayment | undefined>;
+  /**
+   * Writes a pending invalidation of the payment first. From the own place if the shared one cannot be reached; `undefined` if there is
+   * none.
+   */
+  tryRead(paymentKey: string): Promise<StoredPayment | undefined>;
   /** @param before the payment when the fetch began; it is read again only if necessary */
   recordRead(paymentKey: string, before: StoredPayment, read: StatusRead): Promise<RecordOutcome>;
   /**
    * @param before the payment, read after the request to the bank was sent; `undefined` to read it now
-   * @returns whether the status may be another one than the recorded one; `undefined` if the payment contains the observation
-   *   already, and no promise was needed to read it
+   * @returns whether the status may be another one than the recorded one
    */
   recordObservation(
     paymentKey: string,
     observation: Observation,
-    before?: StoredPayment | Promise<StoredPayment>,
-  ): Promise<boolean> | undefined;
+    before?: Promise<StoredPayment>,
+  ): Promise<boolean>;
   deleteCredential(paymentKey: string, credential: string): Promise<void>;
   /** From now on, no stored response is fresh, and no read that has begun is stored. The status remains known. */
   expire(paymentKey: string): Promise<void>;
@@ -97,12 +94,10 @@ export function createCacheStore(
   const parseStored = (paymentKey: string, text: string | undefined) =>
     text === undefined ? nothingStored : parse(paymentKey, text);
 
-  function readStored(paymentKey: string): StoredPayment | Promise<StoredPayment> {
-    if (keyValues.readNow) return parseStored(paymentKey, keyValues.readNow(paymentKey));
-    return keyValues.read(paymentKey).then((text) => parseStored(paymentKey, text));
-  }
+  const readStored = (paymentKey: string): Promise<StoredPayment> =>
+    keyValues.read(paymentKey).then((text) => parseStored(paymentKey, text));
 
-  function read(paymentKey: string): StoredPayment | Promise<StoredPayment> {
+  function read(paymentKey: string): Promise<StoredPayment> {
     if (!isPending(paymentKey)) return readStored(paymentKey);
     return flushPayment(paymentKey).then(() => readStored(paymentKey));
   }
@@ -156,14 +151,8 @@ export function createCacheStore(
       : place.replace(paymentKey, before, after, ttlMs);
 
   return {
-    read,
-    readsAtOnce: keyValues.readNow !== undefined,
-    readUnflushed: async (paymentKey) => readStored(paymentKey),
-    tryRead(paymentKey) {
-      const payment = read(paymentKey);
-      if (!(payment instanceof Promise)) return payment;
-      return payment.catch(() => (own ? readOwn(own, paymentKey) : undefined));
-    },
+    readUnflushed: readStored,
+    tryRead: (paymentKey) => read(paymentKey).catch(() => (own ? readOwn(own, paymentKey) : undefined)),
     async recordRead(paymentKey, before, { responses, ...seen }) {
       const isUnknownToOthers = before.isOwn || isUnshared;
       const read = { ...seen, responses: isUnknownToOthers && !seen.isFinal ? {} : responses };
@@ -178,18 +167,17 @@ export function createCacheStore(
       const first = storesNothing ? await readStored(paymentKey) : before;
       return update(paymentKey, first, (payment) => recordRead(payment, before.generation, read));
     },
-    recordObservation(paymentKey, observation, before = readStored(paymentKey)) {
-      const record = (first: StoredPayment) =>
-        recordObservation(first, observation) &&
+    async recordObservation(paymentKey, observation, before = readStored(paymentKey)) {
+      const stored = before.then((first) =>
         update(paymentKey, first, (payment) => {
           const changed = recordObservation(payment, observation);
           const wasKnown = payment.statusHash !== undefined || observation.what !== 'status';
           return [changed !== undefined && wasKnown, changed];
-        });
-      if (!(before instanceof Promise)) return record(before);
-      const recorded = before.then((first) => record(first) ?? false);
+        }),
+      );
       const inOwn = changeOwn(paymentKey, (payment) => recordObservation(payment, observation));
-      return Promise.all([recorded, inOwn]).then(([mayHaveChanged]) => mayHaveChanged);
+      const [mayHaveChanged] = await Promise.all([stored, inOwn]);
+      return mayHaveChanged;
     },
     async deleteCredential(paymentKey, credential) {
       await changeOwn(paymentKey, (payment) => withoutCredential(payment, credential));
@@ -234,11 +222,19 @@ const allPayments = '*';
 
 export function createInvalidation(targets: InvalidationTargets): Invalidation {
   const { invalidatePayment, invalidateOwn, invalidateAll } = targets;
-  const pending = createPendingWrites<null>((_, key) =>
-    key === allPayments ? invalidateAll() : invalidatePayment(key),
-  );
+  /** The payments whose invalidation is pending. The value differs at each call of `defer`. */
+  const pending = new Map<string, symbol>();
   const defer = (paymentKey: string) =>
-    pending.add(pending.size() < maxPending ? paymentKey : allPayments, null);
+    void pending.set(pending.size < maxPending ? paymentKey : allPayments, Symbol());
+
+  async function flushKey(key: string): Promise<void> {
+    const deferred = pending.get(key);
+    if (deferred === undefined) return;
+    pending.delete(key);
+    pending.set(key, deferred); // at the end, so that an invalidation that keeps failing does not block the others
+    await (key === allPayments ? invalidateAll() : invalidatePayment(key));
+    if (pending.get(key) === deferred) pending.delete(key); // otherwise it was deferred again
+  }
 
   async function invalidate(paymentKey: string): Promise<void> {
     await invalidateOwn(paymentKey);
@@ -247,17 +243,16 @@ export function createInvalidation(targets: InvalidationTargets): Invalidation {
 
   return {
     invalidate,
-    isPending: (paymentKey) =>
-      pending.size() > 0 && (pending.get(allPayments) !== undefined || pending.get(paymentKey) !== undefined),
+    isPending: (paymentKey) => pending.size > 0 && (pending.has(allPayments) || pending.has(paymentKey)),
     defer,
     invalidateOrDefer: (paymentKey) => invalidate(paymentKey).catch(() => defer(paymentKey)),
     async flushPayment(paymentKey) {
-      await pending.flushKey(allPayments);
-      await pending.flushKey(paymentKey);
+      await flushKey(allPayments);
+      await flushKey(paymentKey);
     },
     async flush() {
-      await pending.flushKey(allPayments);
-      await pending.flush();
+      await flushKey(allPayments);
+      for (const key of [...pending.keys()]) await flushKey(key);
     },
   };
 }

@@ -18,7 +18,7 @@ import type { Observation } from './observation-rules.ts';
 import type { ReportUnreadable } from './report-unreadable.ts';
 
 interface ObservePaymentDependencies {
-  readonly store: Pick<CacheStore, 'readsAtOnce' | 'readUnflushed' | 'recordObservation'>;
+  readonly store: Pick<CacheStore, 'readUnflushed' | 'recordObservation'>;
   readonly invalidation: Pick<Invalidation, 'defer'>;
   readonly events: Pick<StatusEvents, 'publish'>;
   readonly reportUnreadable: ReportUnreadable;
@@ -46,19 +46,20 @@ export function createObservePayment(dependencies: ObservePaymentDependencies): 
     function record(response: PisResponse, content: Content): PisResponse | Promise<PisResponse> {
       reportUnreadable(request, paymentKey, content);
       const observation = observationIn(request.operation, paymentKey, content, now());
-      const recorded = observation && store.recordObservation(paymentKey, observation, before);
-      if (!recorded) return response;
+      if (!observation) return response;
       const onRecorded = (mayHaveChanged: boolean) => {
         if (!mayHaveChanged) return;
         const what = observation.what === 'status' ? 'changed' : 'written';
         events.publish({ what, paymentKey, tenantId: currentTenantId(request) });
       };
-      return recorded.then(onRecorded, () => invalidation.defer(paymentKey)).then(() => response);
+      return store
+        .recordObservation(paymentKey, observation, before)
+        .then(onRecorded, () => invalidation.defer(paymentKey))
+        .then(() => response);
     }
 
     // Most reads of an authorisation show that it has not ended. That is no observation, so the payment is not read in advance.
-    const readsWhileBankWorks = !store.readsAtOnce && request.operation.showsStatus === 'transactionStatus';
-    if (readsWhileBankWorks) request.onSent = onSent;
+    if (request.operation.showsStatus === 'transactionStatus') request.onSent = onSent;
     return next(request).then((response) => {
       if (response.status !== 200) return response;
       const content = contentOf(response);

@@ -1,7 +1,6 @@
 /** Notifies the instances that the status of a payment has, or may have, changed. */
 
 import type { StatusEvent, StatusEvents } from '../request/statuses.ts';
-import { done } from '../state/known-results.ts';
 import type { PubSub } from '../state/ports.ts';
 
 const channel = 'status-events';
@@ -10,8 +9,7 @@ const channel = 'status-events';
 export function createStatusEvents(pubsub: PubSub): StatusEvents {
   return {
     publish(event) {
-      const published = pubsub.publish(channel, serialize(event));
-      if (published !== done) published.catch(() => {});
+      pubsub.publish(channel, serialize(event)).catch(() => {});
     },
     subscribe: (listener) =>
       pubsub.subscribe(channel, (message) => {

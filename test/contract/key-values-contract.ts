@@ -26,33 +26,6 @@ export function testKeyValues({ skip, createStore }: StateUnderTest): void {
       await one.keyValues.remove('key'); // absent: no effect
     });
 
-    test('a write that depends on another one takes effect only if that one was set', async (t) => {
-      const { keyValues } = await (await createStore(t)).client();
-      for (const [key, isSet] of [
-        ['absent', true],
-        ['present', false],
-      ] as const) {
-        await keyValues.write(`dependent of ${key}`, 'old');
-        if (!isSet) await keyValues.write(key, 'other');
-        const first = keyValues.writeIfAbsent(key, 'own', 60_000);
-        const dependent = keyValues.replace(`dependent of ${key}`, 'old', 'new', 60_000, { after: first });
-        assert.deepEqual(await Promise.all([first, dependent]), [isSet, isSet]);
-        assert.equal(await keyValues.read(`dependent of ${key}`), isSet ? 'new' : 'old');
-      }
-    });
-
-    test('a write that depends on another one takes effect after that one, and only if its own value is unchanged', async (t) => {
-      const { keyValues } = await (await createStore(t)).client();
-      await keyValues.write('dependent', 'old');
-      const first = keyValues.writeIfAbsent('key', 'own');
-      await first;
-      const replaceWith = (expected: string) =>
-        keyValues.replace('dependent', expected, 'new', undefined, { after: first });
-      assert.equal(await replaceWith('another'), false);
-      assert.equal(await replaceWith('old'), true);
-      assert.equal(await keyValues.read('dependent'), 'new');
-    });
-
     const unusual = {
       'an empty text': '',
       'text with NUL, line breaks and a byte order mark': '\uFEFF\0a\0\r\nb\u2028\0',

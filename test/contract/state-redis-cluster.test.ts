@@ -4,7 +4,6 @@ import { describe } from 'node:test';
 import { skipWithoutRedisServer } from '../kit/redis.ts';
 import { startRedisCluster } from '../kit/redis-cluster.ts';
 import { scopeOfAllTests } from '../kit/test-scope.ts';
-import { testFences } from './fences-contract.ts';
 import { type RawStateUnderTest, testInvalidUtf8 } from './invalid-utf8-contract.ts';
 import { testJournals } from './journals-contract.ts';
 import { testKeyValues } from './key-values-contract.ts';
@@ -12,7 +11,6 @@ import { testPubSub } from './pubsub-contract.ts';
 import { createRedisTestStore } from './redis-test-store.ts';
 import { testRequestLog } from './request-log-contract.ts';
 import { testSchedules } from './schedules-contract.ts';
-import { testSets } from './sets-contract.ts';
 import { testTokenBuckets } from './token-buckets-contract.ts';
 
 const urls = skipWithoutRedisServer ? [] : (await startRedisCluster(scopeOfAllTests())).urls;
@@ -24,9 +22,7 @@ const cluster: RawStateUnderTest = {
 
 describe('the Redis cluster state', () => {
   testKeyValues(cluster);
-  testFences(cluster);
   testInvalidUtf8(cluster);
-  testSets(cluster);
   testJournals(cluster);
   testSchedules(cluster);
   testTokenBuckets(cluster);

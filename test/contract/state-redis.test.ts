@@ -3,7 +3,6 @@
 import { describe } from 'node:test';
 import { sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
 import { scopeOfAllTests } from '../kit/test-scope.ts';
-import { testFences } from './fences-contract.ts';
 import { type RawStateUnderTest, testInvalidUtf8 } from './invalid-utf8-contract.ts';
 import { testJournals } from './journals-contract.ts';
 import { testKeyValues } from './key-values-contract.ts';
@@ -11,7 +10,6 @@ import { testPubSub } from './pubsub-contract.ts';
 import { createRedisTestStore } from './redis-test-store.ts';
 import { testRequestLog } from './request-log-contract.ts';
 import { testSchedules } from './schedules-contract.ts';
-import { testSets } from './sets-contract.ts';
 import { testTokenBuckets } from './token-buckets-contract.ts';
 
 const url = skipWithoutRedis ? '' : await sharedRedisUrl(scopeOfAllTests());
@@ -23,9 +21,7 @@ const redis: RawStateUnderTest = {
 
 describe('the Redis state', () => {
   testKeyValues(redis);
-  testFences(redis);
   testInvalidUtf8(redis);
-  testSets(redis);
   testJournals(redis);
   testSchedules(redis);
   testTokenBuckets(redis);

@@ -7,13 +7,11 @@ import { encryptKeyValues, encryptSchedules } from '../../src/state/encryption.t
 import type { State } from '../../src/state/ports.ts';
 import { createSqliteState } from '../../src/state/sqlite.ts';
 import { temporaryFolder } from '../kit/folder.ts';
-import { testFences } from './fences-contract.ts';
 import { testJournals } from './journals-contract.ts';
 import { testKeyValues } from './key-values-contract.ts';
 import { testPubSub } from './pubsub-contract.ts';
 import { testRequestLog } from './request-log-contract.ts';
 import { testSchedules } from './schedules-contract.ts';
-import { testSets } from './sets-contract.ts';
 import { createManualClock, type StateUnderTest } from './state-contract.ts';
 import { testTokenBuckets } from './token-buckets-contract.ts';
 
@@ -41,8 +39,6 @@ const sqlite = (wrap: (state: State) => State = (state) => state): StateUnderTes
 
 describe('the SQLite state', () => {
   testKeyValues(sqlite());
-  testFences(sqlite());
-  testSets(sqlite());
   testJournals(sqlite());
   testSchedules(sqlite());
   testTokenBuckets(sqlite());

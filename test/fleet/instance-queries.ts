@@ -24,7 +24,3 @@ export async function readinessReasons({ adminUrl }: Instance): Promise<readonly
   assert.ok(Array.isArray(reasons));
   return reasons;
 }
-
-/** The Redis of most tests has neither an append-only file nor a replica, which the readiness reports. */
-export const isNoDurabilityWarning = (reason: unknown): boolean =>
-  !/\(aof_enabled:0|\(connected_slaves:0\)/.test(String(reason));

@@ -16,7 +16,7 @@ export interface CountingState extends State {
 
 /** @param isCounted selects operations, written as in `roundTrips` */
 export function createCountingState(shared: State, isCounted: (operation: string) => boolean): CountingState {
-  const { keyValues, sets, tokenBuckets, pubsub } = shared;
+  const { keyValues, tokenBuckets, pubsub } = shared;
   const newCount = () => ({ roundTrips: [] as string[][], inProgress: 0 });
   let current = newCount();
   let dropped: readonly string[] = [];
@@ -45,11 +45,6 @@ export function createCountingState(shared: State, isCounted: (operation: string
       replace: (key, ...rest) => count('replace', key, () => keyValues.replace(key, ...rest)),
       remove: (key) => count('remove', key, () => keyValues.remove(key)),
       removeIf: (key, expected) => count('removeIf', key, () => keyValues.removeIf(key, expected)),
-    },
-    sets: {
-      add: (key, member) => count('add', key, () => sets.add(key, member)),
-      remove: (key, member) => count('remove', key, () => sets.remove(key, member)),
-      members: (key) => count('members', key, () => sets.members(key)),
     },
     tokenBuckets: tokenBuckets.isShared
       ? {

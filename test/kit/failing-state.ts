@@ -2,9 +2,9 @@
 
 import { GatewayError } from '../../src/request/errors.ts';
 import { createMemoryState } from '../../src/state/memory.ts';
-import type { KeyValues, Sets, State } from '../../src/state/ports.ts';
+import type { KeyValues, State } from '../../src/state/ports.ts';
 
-type Operation = keyof KeyValues | keyof Sets | 'publish' | 'append' | 'readJournal';
+type Operation = keyof KeyValues | 'publish' | 'append' | 'readJournal';
 
 export interface FailingState extends State {
   /** All operations so far, including those that failed, such as `write environment:beat`. */
@@ -16,7 +16,7 @@ export interface FailingState extends State {
 
 const allOperations: readonly Operation[] = [
   ...(['read', 'write', 'writeIfAbsent', 'replace', 'remove', 'removeIf'] as const),
-  ...(['add', 'members', 'publish', 'append', 'readJournal'] as const),
+  ...(['publish', 'append', 'readJournal'] as const),
 ];
 
 /**
@@ -25,7 +25,7 @@ const allOperations: readonly Operation[] = [
  * @param shared the store; several instances can share it and fail independently
  */
 export function createFailingState(shared: State = createMemoryState()): FailingState {
-  const { keyValues, sets, journals, pubsub } = shared;
+  const { keyValues, journals, pubsub } = shared;
   const operations: string[] = [];
   let failing: readonly Operation[] = [];
 
@@ -61,20 +61,6 @@ export function createFailingState(shared: State = createMemoryState()): Failing
       async removeIf(key, expected) {
         enter('removeIf', key);
         return keyValues.removeIf(key, expected);
-      },
-    },
-    sets: {
-      async add(key, member) {
-        enter('add', key);
-        return sets.add(key, member);
-      },
-      async remove(key, member) {
-        enter('remove', key);
-        return sets.remove(key, member);
-      },
-      async members(key) {
-        enter('members', key);
-        return sets.members(key);
       },
     },
     journals: {

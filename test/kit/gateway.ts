@@ -64,7 +64,7 @@ export function withoutLimits(sections: Sections): Sections {
     ...sections,
     shaping: { ...wide, ...section(sections, 'shaping') },
     circuit: { minimumCalls: 100_000, ...section(sections, 'circuit') },
-    state: { timeout: '2s', confirm: { timeout: '800ms' }, ...section(sections, 'state') },
+    state: { timeout: '2s', ...section(sections, 'state') },
   };
 }
 

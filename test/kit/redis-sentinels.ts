@@ -2,10 +2,8 @@
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-
 import { sendRedisCommand } from './redis.ts';
 import { type RedisProcess, startRedisProcess } from './redis-process.ts';
-import { startTcpProxy } from './tcp-proxy.ts';
 import type { TestScope } from './test-scope.ts';
 import { until } from './within.ts';
 
@@ -16,8 +14,6 @@ export interface SentinelRedis {
   readonly name: string;
   readonly master: RedisProcess;
   readonly replica: RedisProcess;
-  /** From now on the replica receives nothing, while its acknowledgements of earlier writes still reach the master. */
-  cutReplication(): void;
   /** Sentinels that find no replica to promote try again after 4 s instead of 2 min. */
   retryFailoversSoon(): Promise<void>;
 }
@@ -25,8 +21,6 @@ export interface SentinelRedis {
 interface SentinelOptions {
   /** 0 = the sentinels do not promote the replica until its `replica-priority` is changed. By default 100. */
   readonly replicaPriority?: number;
-  /** Further arguments of the master and the replica. */
-  readonly args?: readonly string[];
 }
 
 const name = 'main';
@@ -34,15 +28,13 @@ const name = 'main';
 /** Returns when the sentinels know each other, the master and the replica. They declare the master down after 300 ms. */
 export async function startSentinels(
   life: TestScope,
-  { replicaPriority = 100, args = [] }: SentinelOptions = {},
+  { replicaPriority = 100 }: SentinelOptions = {},
 ): Promise<SentinelRedis> {
-  const master = await startRedisProcess(life, () => [...dataArgs, ...args]);
-  const link = await startTcpProxy(life, master.port);
+  const master = await startRedisProcess(life, () => dataArgs);
   const replica = await startRedisProcess(life, () => [
     ...dataArgs,
-    ...args,
     '--replicaof',
-    `127.0.0.1 ${link.port}`,
+    `127.0.0.1 ${master.port}`,
     '--replica-priority',
     String(replicaPriority),
   ]);
@@ -63,7 +55,6 @@ export async function startSentinels(
     name,
     master,
     replica,
-    cutReplication: link.discardResponses,
     async retryFailoversSoon() {
       for (const { port } of sentinels) {
         await sendRedisCommand(port, 'SENTINEL', 'SET', name, 'failover-timeout', '2000');
@@ -80,7 +71,7 @@ function settingsFile(folder: string, masterPort: number): string {
   const lines = [
     `sentinel monitor ${name} 127.0.0.1 ${masterPort} 2`,
     `sentinel down-after-milliseconds ${name} 300`,
-    `sentinel failover-timeout ${name} 60000`, // for this long, the sentinels accept that the replica uses the link
+    `sentinel failover-timeout ${name} 60000`,
   ];
   writeFileSync(file, lines.map((line) => `${line}\n`).join(''));
   return file;

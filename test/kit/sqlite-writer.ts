@@ -15,11 +15,7 @@ const numbers = Array.from({ length: Number(count) }, (_, index) => index).value
 
 async function writeAll(): Promise<void> {
   for (const number of numbers) {
-    const writes = [
-      state.keyValues.write(`${number}`, 'x'.repeat(Number(size))),
-      state.sets.add('set', `${number}`),
-    ];
-    await Promise.all(writes);
+    await state.keyValues.write(`${number}`, 'x'.repeat(Number(size)));
     print(number);
   }
 }

@@ -84,25 +84,6 @@ export const state = z
         'The database file of a single instance. Its folder must exist; a second file, with .records behind the name, has what is not in the ' +
           'database yet, unless it is in Redis. Without a file and without PostgreSQL, the database is in memory, and a restart loses it.',
       ),
-    confirm: z
-      .strictObject({
-        replicas: z
-          .union([z.literal('all'), z.int().min(0).max(100)], {
-            error: 'expected all, or a number from 0 to 100',
-          })
-          .default('all')
-          .describe(
-            'The number of Redis replicas that must confirm the record of a payment before it is sent: a number, or "all", the ' +
-              'largest number that was connected to the current master at one time. 0 does not wait for replicas.',
-          ),
-        timeout: duration('500ms', { min: '10ms', max: '800ms' }).describe(
-          'The maximum time to wait for the replicas. After that, the payment is refused with STATE_UNAVAILABLE; nothing is sent.',
-        ),
-      })
-      .prefault({})
-      .describe(
-        'The confirmation by Redis replicas, so that a failover does not lose the record of a payment.',
-      ),
     prefix: z
       .string()
       .regex(/^[\w.:-]{0,64}$/, 'expected at most 64 letters, digits, "_", ".", ":" and "-"')
@@ -111,13 +92,6 @@ export const state = z
     timeout: duration('250ms', { min: '10ms', max: '2s' }).describe(
       'The timeout of Redis commands; a slower Redis counts as unavailable.',
     ),
-    durability: z
-      .enum(['report', 'required'])
-      .default('report')
-      .describe(
-        'A Redis that may lose data (no append-only file, no replica, too old): `report` reports it; `required` refuses to ' +
-          'start with it, and refuses new payments if that occurs later.',
-      ),
     encryptionKeyFile: file()
       .nullable()
       .default(null)

@@ -23,7 +23,7 @@ async function servesAndStops(t: TestContext, program: string, first: string): P
   const file = writeConfigFile(t, settings(bank.baseUrl, 0));
   const command = startCommand(t, program, [first, 'serve', '--config', file]);
   await command.waitForOutput('"serving"');
-  assert.match(command.stdout(), /"instance":"[\w-]+-[0-9a-f]{12}".*"serving"/); // as `penstock state` names instances
+  assert.match(command.stdout(), /"instance":"[\w-]+-[0-9a-f]{12}".*"serving"/);
 
   assert.equal((await call(`http://${addressIn(command)}`, initiation)).status, 201);
   assert.equal(bank.payments.length, 1);

@@ -97,7 +97,7 @@ standard: { segment: x, paymentServices: any, paymentProducts: [y], authorisatio
 clients: [{ name: c, apiKeySha256: ${hash('ab12')} }]
 tenants: { retired: [r] }
 environments: { active: s, s: { baseUrl: https://s.test, probePath: /p, deadlines: { read: 9s } } }
-state: { postgres: "postgres://p@h/d", redis: "redis://r:6379", prefix: "p:", timeout: 1s, durability: required, encryptionKeyFile: k, confirm: { replicas: 1, timeout: 600ms } }
+state: { postgres: "postgres://p@h/d", redis: "redis://r:6379", prefix: "p:", timeout: 1s, encryptionKeyFile: k }
 idempotency: { window: 2h, wait: 1s, lateAnswer: 1min, maxStoredAnswer: 9KiB, maxStoredPerTenant: 2MiB }
 payments: { rememberFor: 5h }
 statusCache: { enabled: false }

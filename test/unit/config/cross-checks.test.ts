@@ -150,11 +150,6 @@ const contradictions: readonly (readonly [what: string, text: string, ...errors:
     ':2 state.postgres: tenants and banks are still recorded in Redis, and without it in the memory of each instance: set state.redis as well',
   ],
   [
-    'required durability of a state in memory',
-    `${minimalConfig}state: { durability: required }`,
-    ':2 state.durability: the state is in memory, and a restart loses it; set state.redis or state.file',
-  ],
-  [
     'a shared port without PostgreSQL',
     `${minimalConfig}listen: { reusePort: true }\nstate: { redis: 'redis://r:6379' }`,
     ':2 listen.reusePort: processes that share a port need one database, otherwise a payment could be sent twice; set state.postgres',

@@ -5,13 +5,11 @@ import { encryptRequestLog } from '../../../src/state/encrypted-request-log.ts';
 import { encryptKeyValues, encryptSchedules } from '../../../src/state/encryption.ts';
 import { createExpiringMap, createMemoryState } from '../../../src/state/memory.ts';
 import type { State } from '../../../src/state/ports.ts';
-import { testFences } from '../../contract/fences-contract.ts';
 import { testJournals } from '../../contract/journals-contract.ts';
 import { testKeyValues } from '../../contract/key-values-contract.ts';
 import { testPubSub } from '../../contract/pubsub-contract.ts';
 import { testRequestLog } from '../../contract/request-log-contract.ts';
 import { testSchedules } from '../../contract/schedules-contract.ts';
-import { testSets } from '../../contract/sets-contract.ts';
 import { createManualClock, type StateUnderTest } from '../../contract/state-contract.ts';
 import { testTokenBuckets } from '../../contract/token-buckets-contract.ts';
 
@@ -31,8 +29,6 @@ const memory = (wrap: (state: State) => State = (state) => state): StateUnderTes
 
 describe('the memory state', () => {
   testKeyValues(memory());
-  testFences(memory());
-  testSets(memory());
   testJournals(memory());
   testSchedules(memory());
   testTokenBuckets(memory());
@@ -94,28 +90,6 @@ describe('the expiring map', () => {
       largest = Math.max(largest, map.size());
     }
     assert.ok(largest < 300, `${largest} entries for 100 live values`);
-  });
-
-  test('discards each value once, when it is replaced, removed or evicted', () => {
-    let nowMs = 0;
-    const discarded: string[] = [];
-    const map = createExpiringMap<string>(
-      () => nowMs,
-      (value) => void discarded.push(value),
-    );
-    map.write('a', 'first');
-    map.write('a', 'second', 10);
-    map.replace('a', 'third');
-    map.replace('other', 'is not stored');
-    assert.deepEqual([map.read('a'), discarded], ['third', ['first', 'second']]);
-    nowMs = 10;
-    map.write('b', 'removed');
-    map.remove('b');
-    map.remove('b');
-    assert.equal(map.size(), 0);
-    map.write('c', 'in the place of a');
-    map.write('d', 'in the place of b');
-    assert.deepEqual(discarded, ['first', 'second', 'third', 'removed']);
   });
 
   test('evicts correctly while entries are removed', () => {

@@ -9,7 +9,6 @@ import {
   createCommandBatcher,
   createDeadline,
   type ExecuteBatch,
-  notSent,
   type RedisCommand,
   reasonOf,
   type WithDeadline,
@@ -88,41 +87,6 @@ describe('the command batcher', () => {
     const results = await Promise.all(['a', 'b', 'c', 'd', 'e'].map((key) => send('GET', key)));
     assert.deepEqual(results, [null, 'b', 'c', 'd', 'e']);
     assert.deepEqual(batches, ['a b c d e', 'c d e', 'e']);
-  });
-
-  test('sends a command in the batch of the command that it depends on, and does not send it otherwise', async () => {
-    const batches: (readonly RedisCommand[])[] = [];
-    const executeBatch: ExecuteBatch = async (commands) => {
-      batches.push(commands);
-      return commands.map(() => 'OK');
-    };
-    const sendCommand = createCommandBatcher(executeBatch, noDeadline, 2);
-    const first = { name: 'SET', key: 'a', args: [] };
-    const dependent = { name: 'replaceIfUnchanged', key: 'b', args: [], after: first };
-    const send = (command: RedisCommand) => sendCommand(command, asSent);
-    assert.deepEqual(await Promise.all([send(first), send(dependent)]), ['OK', 'OK']);
-    assert.deepEqual(batches, [[first, dependent]]);
-    const other = { name: 'GET', key: 'c', args: [] };
-    const split = [send(first), send(other), send(dependent)];
-    assert.deepEqual(await Promise.all(split), ['OK', 'OK', notSent]);
-    assert.deepEqual(batches.slice(1), [[first, other]]);
-  });
-
-  test('executes a dependent command later if Redis has stopped before it, and only if the first one was set', async () => {
-    for (const [result, outcome] of [
-      ['OK', 1],
-      [null, 0],
-    ] as const) {
-      let batches = 0;
-      const executeBatch: ExecuteBatch = async (commands) =>
-        batches++ === 0 ? [result] : commands.map(() => 1);
-      const sendCommand = createCommandBatcher(executeBatch, noDeadline, 64);
-      const first = { name: 'SET', key: 'a', args: [] };
-      const dependent = { name: 'replaceIfUnchanged', key: 'b', args: [], after: first };
-      const sent = [first, dependent].map((command) => sendCommand(command, asSent));
-      assert.deepEqual(await Promise.all(sent), [result, outcome]);
-      assert.equal(batches, result === 'OK' ? 2 : 1);
-    }
   });
 
   test('rejects a command whose result cannot be converted', async () => {

@@ -33,26 +33,24 @@ describe('the health check of Redis', () => {
   });
 
   for (const policy of ['allkeys-lru', 'volatile-ttl', 'volatile-lfu', 'allkeys-random']) {
-    test(`reports unsafe if one node may evict by ${policy}, and says what to change`, async () => {
+    test(`reports unusable if one node may evict by ${policy}, and says what to change`, async () => {
       const problem = await problemOf([noLimit, report('maxmemory:1000', `maxmemory_policy:${policy}`)]);
-      assert.match(problem, new RegExp(`^unsafe: .*${policy}.* set maxmemory-policy to noeviction`));
+      assert.match(problem, new RegExp(`^unusable: .*${policy}.* set maxmemory-policy to noeviction`));
     });
   }
 
-  test('reports unsafe if the user may not run INFO', async () => {
+  test('reports unusable if the user may not run INFO', async () => {
     const denied = Promise.reject(new Error("NOPERM this user has no permissions to run the 'info' command"));
-    assert.match(await problemOf([denied]), /^unsafe: .*\+info/);
+    assert.match(await problemOf([denied]), /^unusable: .*\+info/);
   });
 
-  test('reports what may lose data as warnings, or as unsafe if durability is required', async () => {
-    const info = report('redis_version:7.0.15', 'aof_enabled:0', 'rdb_saves:0', 'connected_slaves:1');
-    const sources = { reports: () => [info, allSlots], acceptsCommands: () => true };
-    const check = (durability: 'report' | 'required') =>
-      checkHealth(sources, () => undefined, { durability });
-    const reported = await check('report');
-    assert.ok(reported.kind === 'healthy' && /aof_enabled:0/.test(reported.lossRisks.join()));
-    const refused = await check('required');
-    assert.ok(refused.kind === 'unsafe' && /required.*aof_enabled:0.*set appendonly/.test(refused.problem));
+  test('reports unusable if a node is too old for the scripts, and says which version is needed', async () => {
+    const versions = (...all: readonly string[]) => all.map((version) => report(`redis_version:${version}`));
+    assert.equal(await problemOf(versions('5.0.0', '7.0.15')), 'healthy');
+    assert.match(
+      await problemOf(versions('7.0.15', '4.0.14')),
+      /^unusable: Redis 4\.0\.14 is too old.*upgrade to 5\.0/,
+    );
   });
 
   test('reports unreachable if slots fail, are not assigned, or the cluster is down', async () => {

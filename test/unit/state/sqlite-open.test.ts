@@ -42,7 +42,7 @@ const cases: InvalidFiles = {
   'lacks a table': [
     async (file) => {
       await createStateFile(file);
-      execute(file, 'DROP TABLE member');
+      execute(file, 'DROP TABLE value');
     },
     /is damaged; restore a backup, or move the file away/,
   ],

@@ -31,7 +31,7 @@ function createMachine(t: TestContext) {
 const unavailable = { code: 'STATE_UNAVAILABLE' };
 
 describe('the SQLite state', () => {
-  test('keeps values and sets across a restart', async (t) => {
+  test('keeps values across a restart', async (t) => {
     const { open } = createMachine(t);
     const before = await open();
     await before.keyValues.write('no expiry', 'value');
@@ -39,16 +39,12 @@ describe('the SQLite state', () => {
     await before.keyValues.writeIfAbsent('claimed', 'value');
     await before.keyValues.write('removed', 'value');
     await before.keyValues.remove('removed');
-    await before.sets.add('set', 'member');
-    await before.sets.add('set', 'removed');
-    await before.sets.remove('set', 'removed');
     await before.close();
 
-    const { keyValues, sets } = await open();
+    const { keyValues } = await open();
     const keys = ['no expiry', 'expiring', 'claimed', 'removed'];
     assert.deepEqual(await Promise.all(keys.map(keyValues.read)), ['value', 'value', 'value', undefined]);
     assert.equal(await keyValues.writeIfAbsent('claimed', 'again'), false);
-    assert.deepEqual(await sets.members('set'), ['member']);
   });
 
   test('replaces invalid UTF-8 that another program wrote, if it is compared as it is read', async (t) => {
@@ -99,7 +95,6 @@ describe('the SQLite state', () => {
     let state = await open();
     await state.keyValues.write('no expiry', 'value');
     await state.keyValues.write('long', 'value', 400 * 86_400_000);
-    await state.sets.add('set', 'member');
     const sizes: number[] = [];
     for (let round = 0; round < 8; round++) {
       const keys = Array.from({ length: 1_000 }, (_, index) => `round ${round}, ${index}`);
@@ -112,7 +107,6 @@ describe('the SQLite state', () => {
     assert.ok((sizes[7] ?? 0) <= 2.2 * (sizes[0] ?? 0), sizes.join());
     assert.equal(await state.keyValues.read('no expiry'), 'value');
     assert.equal(await state.keyValues.read('long'), 'value');
-    assert.deepEqual(await state.sets.members('set'), ['member']);
   });
 
   test('creates its files with access for its user only', async (t) => {
@@ -126,7 +120,7 @@ describe('the SQLite state', () => {
     const { open, file } = createMachine(t);
     const unopened = createSqliteState(file);
     await assert.rejects(unopened.keyValues.read('key'), unavailable);
-    await assert.rejects(unopened.sets.add('set', 'member'), unavailable);
+    await assert.rejects(unopened.keyValues.write('key', 'value'), unavailable);
     await unopened.close();
     assert.equal(unopened.problem(), undefined);
 

@@ -125,6 +125,23 @@ describe('pending invalidations', () => {
     assert.equal(times, 2);
   });
 
+  test('reaches every payment although one invalidation always fails', async () => {
+    const written: string[] = [];
+    const invalidatePayment = async (key: string) => {
+      if (key === 'failing') throw unavailable;
+      written.push(key);
+    };
+    const invalidation = createInvalidation({
+      ...{ invalidatePayment, invalidateOwn: async () => {}, invalidateAll: async () => {} },
+    });
+    for (const key of ['failing', 'other']) invalidation.defer(key);
+    await assert.rejects(invalidation.flush(), unavailable);
+    await assert.rejects(invalidation.flush(), unavailable);
+    assert.deepEqual(written, ['other']);
+    assert.equal(invalidation.isPending('failing'), true);
+    assert.equal(invalidation.isPending('other'), false);
+  });
+
   test('invalidates all payments if too many invalidations are pending', async () => {
     const { invalidation, written, recover } = createFailingInvalidation();
     for (let index = 0; index < 30_000; index++) invalidation.defer(`payment ${index}`);
