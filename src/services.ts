@@ -36,6 +36,7 @@ import type { KeyValues, State } from './state/ports.ts';
 import { createStateHeartbeat, type StateHeartbeat } from './state-heartbeat.ts';
 import { paymentKeyOf } from './status-cache/cache-key.ts';
 import { createStatusCacheServices, type StatusCacheServices } from './status-cache/cache-status.ts';
+import { createAuditTable } from './store/audit.ts';
 import type { Database } from './store/database.ts';
 import { type GatewayDatabases, prepareDatabase } from './store/gateway-database.ts';
 import { createInstanceTable, type InstanceTable } from './store/instances.ts';
@@ -250,7 +251,7 @@ export function createServices(
     return deletionIntervalMs;
   });
 
-  const audit = recordInTimeline(createAuditLog(state.keyValues, log), timeline);
+  const audit = recordInTimeline(createAuditLog(createAuditTable(database), log), timeline);
   const resolve = createResolve({
     table: ledger.table,
     notifyChanged: ledger.notifyChanged,

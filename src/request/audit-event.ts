@@ -11,6 +11,6 @@ export interface AuditEvent {
 }
 
 export interface AuditRecorder {
-  /** Never rejects: an event that the state does not accept is logged. */
+  /** Never rejects: an event that the database does not accept is logged. */
   record(event: AuditEvent): Promise<void>;
 }

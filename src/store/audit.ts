@@ -32,6 +32,15 @@ export function createAuditTable(database: Database) {
       return inserted.length > 0;
     },
 
+    /** Whether this very record is stored. */
+    async contains({ number, hash }: Pick<StoredAuditRecord, 'number' | 'hash'>): Promise<boolean> {
+      const found = await database.query('SELECT 1 AS found FROM audit WHERE number = $1 AND hash = $2', [
+        number,
+        hash,
+      ]);
+      return found.length > 0;
+    },
+
     /** The newest ones first. */
     async newest(count: number): Promise<readonly StoredAuditRecord[]> {
       const rows = await database.query('SELECT * FROM audit ORDER BY number DESC LIMIT $1', [count]);

@@ -1,4 +1,4 @@
-/** The admin API with a real environment switch, audit log and state in memory; pre-flights and other parts are fakes. */
+/** The admin API with a real environment switch, audit log, database and state in memory; pre-flights and other parts are fakes. */
 
 import { createHash } from 'node:crypto';
 import type { RequestListener } from 'node:http';
@@ -17,8 +17,11 @@ import { createAuditLog } from '../../src/environments/audit-log.ts';
 import type { PreflightReport } from '../../src/environments/preflight.ts';
 import { createRecentSwitches, createSwitchEnvironment } from '../../src/environments/switch-environment.ts';
 import type { ManageSubscriptions } from '../../src/notifications/manage-subscriptions.ts';
+import { createAuditTable } from '../../src/store/audit.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { newMemoryDatabase } from '../kit/database.ts';
 import { createFailingState, type FailingState } from '../kit/failing-state.ts';
+import { createFaultyDatabase, type FaultyDatabase } from '../kit/faulty-database.ts';
 import { configOf } from '../kit/gateway.ts';
 
 /** Credentials: Olga has the role `operate`, Rita has the role `read`. */
@@ -71,6 +74,7 @@ const noSubscriptions: ManageSubscriptions = {
 interface AdminApiUnderTest {
   readonly app: RequestListener;
   readonly state: FailingState;
+  readonly database: FaultyDatabase;
   readonly events: Pick<EventStream, 'publish' | 'close'>;
 }
 
@@ -99,7 +103,8 @@ export function startAdminApi(
   const state = createFailingState();
   const log = () => {};
   const active = createActiveEnvironment(state, 'sandbox', log);
-  const audit = createAuditLog(state.keyValues, log);
+  const database = createFaultyDatabase(newMemoryDatabase());
+  const audit = createAuditLog(createAuditTable(database), log);
   const preflight = (name: string) =>
     bankEnvironments.some((environment) => environment.name === name) ? Promise.resolve(report) : undefined;
   const common = { environments: () => bankEnvironments, active, circuits: () => [] };
@@ -166,5 +171,6 @@ export function startAdminApi(
     events,
     app: createAdminApp({ access, throttle, log, api }),
     state,
+    database,
   };
 }

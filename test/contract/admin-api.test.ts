@@ -175,13 +175,13 @@ describe('GET /api/audit', () => {
     assert.deepEqual([records.length, records[0]?.number, records.at(-1)?.number], [100, 101, 2]);
     const verify = () => supertest(api.app).get('/api/audit/verify').set(asReader).expect(200);
     assert.deepEqual((await verify()).body, { records: 101 });
-    await api.state.keyValues.remove('audit:50');
-    assert.deepEqual((await verify()).body, { records: 101, broken: 'record 50 is missing or unreadable' });
+    await api.database.query('DELETE FROM audit WHERE number = 50');
+    assert.deepEqual((await verify()).body, { records: 101, broken: 'record 50 is missing' });
   });
 
-  test('answers 503 if the state is unavailable', async () => {
-    const { app, state } = startAdminApi();
-    state.fail();
+  test('answers 503 if the database is unavailable', async () => {
+    const { app, database } = startAdminApi();
+    database.fail('before');
     for (const path of ['/api/audit', '/api/audit/verify'])
       await supertest(app).get(path).set(asReader).expect(503);
   });

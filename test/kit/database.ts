@@ -3,7 +3,7 @@
 import type { Config } from '../../src/config/schema.ts';
 import type { Stores } from '../../src/services.ts';
 import type { State } from '../../src/state/ports.ts';
-import type { Database } from '../../src/store/database.ts';
+import type { Columns, Database } from '../../src/store/database.ts';
 import { migrateDatabase, openGatewayDatabase } from '../../src/store/gateway-database.ts';
 import { migrate } from '../../src/store/migrations.ts';
 import { connectPostgres } from '../../src/store/postgres.ts';
@@ -27,6 +27,23 @@ export async function newGatewayDatabase(
   t.after(() => database.close());
   await migrate(database);
   return database;
+}
+
+/** A database in memory whose statements wait for its migration: for tests that create their parts without waiting. */
+export function newMemoryDatabase(): Database {
+  const database = openSqlite(inMemory);
+  const migrated = migrate(database);
+  return {
+    ...database,
+    async batch<Input extends Columns>(...input: Parameters<typeof database.batch<Input>>) {
+      await migrated;
+      return database.batch(...input);
+    },
+    async query(...input) {
+      await migrated;
+      return database.query(...input);
+    },
+  };
 }
 
 /** @returns the address of a migrated PostgreSQL database */

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createAuditLog } from '../../../src/environments/audit-log.ts';
 import { recordInTimeline } from '../../../src/environments/audit-timeline.ts';
-import { createMemoryState } from '../../../src/state/memory.ts';
+import { createAuditTable } from '../../../src/store/audit.ts';
 import type { TimelineEvent } from '../../../src/telemetry/timeline.ts';
+import { newGatewayDatabase } from '../../kit/database.ts';
 
-const audit = () => createAuditLog(createMemoryState().keyValues, () => {});
-
-test('switches and holds appear in the timeline and in the audit log, with the name of the operator', async () => {
+test('switches and holds appear in the timeline and in the audit log, with the name of the operator', async (t) => {
+  const audit = createAuditLog(createAuditTable(await newGatewayDatabase(t)), () => {});
   const recorded: TimelineEvent[] = [];
-  const both = recordInTimeline(audit(), { record: (event) => void recorded.push(event) });
+  const both = recordInTimeline(audit, { record: (event) => void recorded.push(event) });
   const switched = {
     environment: 'production',
     reason: 'go live',

@@ -9,7 +9,10 @@ import {
   type SwitchRequest,
 } from '../../../src/environments/switch-environment.ts';
 import type { ContractComparison, ContractDifference } from '../../../src/request/contract-comparison.ts';
+import { createAuditTable } from '../../../src/store/audit.ts';
+import { newMemoryDatabase } from '../../kit/database.ts';
 import { createFailingState } from '../../kit/failing-state.ts';
+import { createFaultyDatabase } from '../../kit/faulty-database.ts';
 import { captureLog } from '../../kit/log-capture.ts';
 import { errorOf } from './requests.ts';
 
@@ -23,7 +26,8 @@ function startSwitch(report = healthy, comparison?: ContractComparison | Error) 
   const state = createFailingState();
   const { log, lines } = captureLog();
   const active = createActiveEnvironment(state, 'sandbox', log);
-  const audit = createAuditLog(state.keyValues, log);
+  const database = createFaultyDatabase(newMemoryDatabase());
+  const audit = createAuditLog(createAuditTable(database), log);
   const checked: string[] = [];
   const preflight = (name: string) => {
     checked.push(name);
@@ -41,7 +45,7 @@ function startSwitch(report = healthy, comparison?: ContractComparison | Error) 
   });
   const switchTo = (environment: string, more: Partial<SwitchRequest> = {}) =>
     switchEnvironment({ who: 'olga', environment, reason: 'go-live', ...unforced, ...more });
-  return { state, active, audit, lines, checked, switchTo };
+  return { state, database, active, audit, lines, checked, switchTo };
 }
 
 /** The last audit record, without the fields of the hash chain. */
@@ -227,16 +231,16 @@ describe('a switch of the active environment while the state is unavailable', ()
     }
   });
 
-  test('succeeds if only the audit record cannot be stored, and logs that the record is only in the log', async () => {
+  test('succeeds if only the audit record cannot be stored, and logs that the record may be only in the log', async () => {
     const setup = startSwitch();
     await setup.active.read();
-    setup.state.fail('writeIfAbsent');
+    setup.database.fail('before', /INSERT INTO audit/);
     assert.equal((await setup.switchTo('staging')).kind, 'switched');
     assert.equal(setup.active.known()?.environment, 'staging');
     const logged = setup.lines.slice(-2).map(({ level, message }) => [level, message]);
     assert.deepEqual(logged, [
       ['warn', 'audit'],
-      ['error', 'the audit record could not be stored; it is only in this log'],
+      ['error', 'the database has not confirmed the audit record; it may be only in this log'],
     ]);
   });
 });
