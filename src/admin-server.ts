@@ -55,7 +55,7 @@ export function createAdminServer({
   readiness,
   reload,
 }: AdminServerDependencies): AdminServer {
-  const { currentConfig, telemetry, activeEnvironment, audit, ledger, holds, withNames, fleet, timeline } =
+  const { currentConfig, telemetry, activeEnvironment, audit, ledger, holds, names, fleet, timeline } =
     services;
   const { log, metrics } = telemetry;
   const preflight = (environment: string) => requestHandlers.current.preflight(environment);
@@ -118,7 +118,7 @@ export function createAdminServer({
     inDoubt: {
       async all() {
         const writes = await ledger.inDoubt.all();
-        return writes.map(({ id, entry }) => ({ id, entry: withNames(entry) }));
+        return writes.map(({ id, entry }) => ({ id, entry: names.withNames(entry) }));
       },
     },
     subscriptions: services.webhooks.manage,
