@@ -17,6 +17,7 @@ import { configInFileSyntax } from './config/show-config.ts';
 import { createCompareContracts } from './contract-guard/compare-contracts.ts';
 import { createRecentSwitches, createSwitchEnvironment } from './environments/switch-environment.ts';
 import { type ListenerCertificate, readListenerTls } from './http/listener-tls.ts';
+import { createChangeIdentities } from './identities/change-identities.ts';
 import type { ReadinessCheck } from './readiness.ts';
 import type { RequestHandlers } from './request-handler.ts';
 import type { Services } from './services.ts';
@@ -83,6 +84,11 @@ export function createAdminServer({
     instanceId: services.instanceId,
     mayRead: access.isValid,
   });
+  const changeIdentities = createChangeIdentities({
+    table: services.identities,
+    clients: () => currentConfig.value.clients,
+    audit,
+  });
   const throttle = createSignInThrottle();
   const signIn = createSignIn({
     access,
@@ -131,6 +137,11 @@ export function createAdminServer({
     guarded,
     compareTo,
     resolve: services.resolve,
+    async changeIdentities(change) {
+      const result = await changeIdentities(change);
+      await requestHandlers.current.identities.refresh(); // the others read them within a second
+      return result;
+    },
     signIn: signIn.handlers,
   });
   const app = createAdminApp({ access, throttle, log, api });

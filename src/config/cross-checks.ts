@@ -367,7 +367,7 @@ function postgresAndFile({ state }: Config): readonly ConfigError[] {
 function postgresWithoutRedis({ state }: Config): readonly ConfigError[] {
   if (state.postgres === null || state.redis !== null || state.file !== null) return [];
   const message =
-    'tenants and banks are still recorded in Redis, and without it in the memory of each instance: set state.redis as well';
+    'some data is still in Redis, and without it in the memory of each instance: set state.redis as well';
   return [{ path: ['state', 'postgres'], related: [['state', 'redis']], message }];
 }
 

@@ -147,7 +147,7 @@ const contradictions: readonly (readonly [what: string, text: string, ...errors:
   [
     'PostgreSQL without Redis',
     `${minimalConfig}state: { postgres: 'postgres://penstock@db:5432/penstock' }`,
-    ':2 state.postgres: tenants and banks are still recorded in Redis, and without it in the memory of each instance: set state.redis as well',
+    ':2 state.postgres: some data is still in Redis, and without it in the memory of each instance: set state.redis as well',
   ],
   [
     'required durability of a state in memory',
