@@ -125,7 +125,7 @@ await withCleanup(async (life) => {
     await measure('unknown X-Request-ID', find({ requestId: randomUUID() }));
     for (const tenant of selfService ? ['merchants', 'tenant-3'] : [])
       await measure(`look-up by ${tenant}`, async () => {
-        const { requests } = await one.search.findOwn([tenant], wanted.requestId, 50);
+        const { requests } = await one.search.findOwn(tenant, wanted.requestId, 50);
         return requests.length;
       });
     await measure('tenant', find({ tenant: 'tenant-3' }));

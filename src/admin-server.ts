@@ -17,6 +17,7 @@ import { configInFileSyntax } from './config/show-config.ts';
 import { createCompareContracts } from './contract-guard/compare-contracts.ts';
 import { createRecentSwitches, createSwitchEnvironment } from './environments/switch-environment.ts';
 import { type ListenerCertificate, readListenerTls } from './http/listener-tls.ts';
+import { createChangeIdentities } from './identities/change-identities.ts';
 import type { ReadinessCheck } from './readiness.ts';
 import type { RequestHandlers } from './request-handler.ts';
 import type { Services } from './services.ts';
@@ -55,7 +56,7 @@ export function createAdminServer({
   readiness,
   reload,
 }: AdminServerDependencies): AdminServer {
-  const { currentConfig, telemetry, activeEnvironment, audit, ledger, holds, withNames, fleet, timeline } =
+  const { currentConfig, telemetry, activeEnvironment, audit, ledger, holds, names, fleet, timeline } =
     services;
   const { log, metrics } = telemetry;
   const preflight = (environment: string) => requestHandlers.current.preflight(environment);
@@ -82,6 +83,11 @@ export function createAdminServer({
     fleet: fleet.scope,
     instanceId: services.instanceId,
     mayRead: access.isValid,
+  });
+  const changeIdentities = createChangeIdentities({
+    table: services.identities,
+    clients: () => currentConfig.value.clients,
+    audit,
   });
   const throttle = createSignInThrottle();
   const signIn = createSignIn({
@@ -118,7 +124,7 @@ export function createAdminServer({
     inDoubt: {
       async all() {
         const writes = await ledger.inDoubt.all();
-        return writes.map(({ id, entry }) => ({ id, entry: withNames(entry) }));
+        return writes.map(({ id, entry }) => ({ id, entry: names.withNames(entry) }));
       },
     },
     subscriptions: services.webhooks.manage,
@@ -131,6 +137,11 @@ export function createAdminServer({
     guarded,
     compareTo,
     resolve: services.resolve,
+    async changeIdentities(change) {
+      const result = await changeIdentities(change);
+      await requestHandlers.current.identities.refresh(); // the others read them within a second
+      return result;
+    },
     signIn: signIn.handlers,
   });
   const app = createAdminApp({ access, throttle, log, api });

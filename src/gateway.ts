@@ -40,8 +40,8 @@ export interface Gateway {
   /**
    * Uses another configuration for all requests to come.
    *
-   * @throws Error if a file that the configuration names cannot be used, or if its tenants contradict those that the shared
-   *   state recorded; the previous configuration stays in effect
+   * @throws Error if a file that the configuration names cannot be used, or if its tenants or environments contradict those in the
+   *   database; the previous configuration stays in effect
    */
   reload(config: Config): Promise<ReloadReport>;
   /** Loads the configuration again, uses it for all requests to come, and logs the result. Never rejects. */
@@ -223,7 +223,7 @@ export function assembleGateway(
     events.close();
   }
 
-  /** An unreachable state does not prevent the start: requests are refused until the identities are known. */
+  /** An unreachable database does not prevent the start: requests are refused until the identities are known. */
   async function establishIdentities(): Promise<void> {
     await requestHandlers.current.identities.establish().catch((thrown: unknown) => {
       if (asGatewayError(thrown).code !== 'STATE_UNAVAILABLE') throw thrown;

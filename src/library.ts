@@ -37,11 +37,9 @@ export interface GatewayOptions {
 
 /** The settings of the configuration file: `{ listen: { port: 8080 }, deadlines: { write: '35s' }, ... }`. */
 export type GatewaySettings = DeepReadonly<
-  Omit<z.input<typeof schema>, 'environments' | 'tenants'> & {
+  Omit<z.input<typeof schema>, 'environments'> & {
     /** `active`, and each environment by its name. */
     environments?: Record<string, string | z.input<typeof environment>>;
-    /** `retired`, and each tenant that was renamed or merged by its name. */
-    tenants?: Record<string, string[] | { formerly?: string[] }>;
   }
 >;
 
@@ -56,7 +54,7 @@ export interface PenstockGateway {
    * Uses another configuration for all requests to come. Running requests end with the previous one.
    *
    * @returns changed settings that need a restart to take effect
-   * @throws ConfigurationError if it is invalid; Error if the shared state contradicts it. The previous one stays in use.
+   * @throws ConfigurationError if it is invalid; Error if the database contradicts it. The previous one stays in use.
    */
   reload(config: string | GatewaySettings): Promise<readonly string[]>;
   /** Announces the end (not ready, `Connection: close`), and continues to serve. */

@@ -29,8 +29,8 @@ export interface ConfigReloader {
   /**
    * Uses another configuration for all requests to come.
    *
-   * @throws Error if a file that the configuration names cannot be used, or if its tenants contradict those that the shared
-   *   state recorded; the previous configuration stays in effect
+   * @throws Error if a file that the configuration names cannot be used, or if its tenants or environments contradict those in the
+   *   database; the previous configuration stays in effect
    */
   apply(next: Config): Promise<ReloadReport>;
   /** Loads the configuration again, applies it, and logs the result. Never rejects. */

@@ -24,7 +24,7 @@ import {
   createConfiguredIdentities,
   IdentityContradiction,
 } from './identities/configured-identities.ts';
-import { identitySettingsOf } from './identities/identity-settings.ts';
+import { identitySettingsOf } from './identities/contradictions.ts';
 import { bankNotificationModeIn } from './notifications/bank-notification-modes.ts';
 import type { PollPipeline } from './notifications/status-reads.ts';
 import { subscriptionIntervalMs } from './notifications/subscription-schedule.ts';
@@ -50,8 +50,8 @@ export interface RequestHandlers {
    *
    * Calls must not overlap.
    *
-   * @throws Error if a file that the configuration names cannot be used, or if its tenants contradict those that the shared
-   *   state recorded; the previous handler stays
+   * @throws Error if a file that the configuration names cannot be used, or if its tenants or environments contradict those in the
+   *   database; the previous handler stays
    */
   replace(config: Config): Promise<void>;
 }
@@ -107,8 +107,8 @@ export function createRequestHandlers(config: Config, services: Services): Reque
   };
 }
 
-const createIdentities = (config: Config, { identitiesStore, telemetry }: Services) =>
-  createConfiguredIdentities(identitiesStore, identitySettingsOf(config), telemetry.log);
+const createIdentities = (config: Config, { identities, names, telemetry }: Services) =>
+  createConfiguredIdentities(identities, names, identitySettingsOf(config), telemetry.log);
 
 async function establish(next: ConfiguredIdentities, previous: ConfiguredIdentities): Promise<void> {
   try {
@@ -117,7 +117,7 @@ async function establish(next: ConfiguredIdentities, previous: ConfiguredIdentit
     if (cause instanceof IdentityContradiction) throw cause;
     if (!previous.current()) return; // the old configuration is refusing all requests as well
     const text =
-      'clients, tenants or baseUrl changed, and the shared state is unavailable; reload again when /health/ready returns 200';
+      'clients, tenants or baseUrl changed, and the database is unavailable; reload again when /health/ready returns 200';
     throw new Error(text, { cause });
   }
 }

@@ -14,13 +14,7 @@ import { createReadInitiation, type ReadInitiation } from './idempotency/initiat
 import { createLedgerServices, type LedgerServices } from './idempotency/ledger-services.ts';
 import { createResolve, type Resolve } from './idempotency/resolve.ts';
 import { createStorageBudget } from './idempotency/storage-budget.ts';
-import { createIdentitiesStore, type IdentitiesStore } from './identities/identities-store.ts';
-import {
-  createRecordedTenants,
-  createWithNames,
-  logWithNames,
-  type WithNames,
-} from './identities/recorded-names.ts';
+import { createKnownNames, type KnownNames, logWithNames } from './identities/known-names.ts';
 import { receivingEnvironments } from './notifications/bank-notification-modes.ts';
 import {
   type BankNotifications,
@@ -43,6 +37,7 @@ import { createAuditTable } from './store/audit.ts';
 import type { Database } from './store/database.ts';
 import { type GatewayDatabases, prepareDatabase } from './store/gateway-database.ts';
 import { createHoldTable } from './store/holds.ts';
+import { createIdentityTable, type IdentityTable } from './store/identities.ts';
 import { createInstanceTable, type InstanceTable } from './store/instances.ts';
 import { createPaymentTable } from './store/payments.ts';
 import { createTelemetry, type Telemetry } from './telemetry/create-telemetry.ts';
@@ -76,8 +71,8 @@ export interface Services {
   /** Those of `state`; values are encrypted if a key is configured. */
   readonly encryptedKeyValues: KeyValues;
   readonly stateHeartbeat: StateHeartbeat;
-  readonly identitiesStore: IdentitiesStore;
-  readonly withNames: WithNames;
+  readonly identities: IdentityTable;
+  readonly names: KnownNames;
   readonly activeEnvironment: ActiveEnvironment;
   readonly affinity: AffinityStore;
   readonly audit: AuditLog;
@@ -143,8 +138,9 @@ export function createServices(
   });
   const affinity = createAffinityStore(createPaymentTable(database), config.payments.rememberFor);
   const encryptedState = { ...state, ...withEncryption(state, config.state) };
-  const identitiesStore = createIdentitiesStore(state);
-  const withNames = createWithNames(identitiesStore);
+  const identities = createIdentityTable(database);
+  const names = createKnownNames(identities);
+  const { withNames } = names;
   const instances = createInstanceTable(heartbeatDatabase, instanceId);
   const ledger = createLedgerServices({
     database,
@@ -155,7 +151,7 @@ export function createServices(
     storageBudget: createStorageBudget(state.tokenBuckets, () => currentConfig.value.idempotency, telemetry),
     windowMs: () => currentConfig.value.idempotency.window,
     countDuplicate: () => metrics.increment('penstock_duplicate_attempts_total', {}),
-    log: logWithNames(log, withNames),
+    log: logWithNames(log, names),
   });
   metrics.addGaugeSource('penstock_in_doubt', () => {
     const count = ledger.inDoubt.count();
@@ -203,7 +199,7 @@ export function createServices(
     instance: instanceId,
     settings: () => currentConfig.value.requests,
     tenants: () => new Set(currentConfig.value.clients.map(({ tenant }) => tenant)).size,
-    tenantNames: createRecordedTenants(identitiesStore),
+    tenantNames: names,
   });
 
   const contractGuard = createContractGuard({
@@ -280,8 +276,8 @@ export function createServices(
     timeline,
     encryptedKeyValues: encryptedState.keyValues,
     stateHeartbeat,
-    identitiesStore,
-    withNames,
+    identities,
+    names,
     activeEnvironment,
     affinity,
     audit,

@@ -18,6 +18,7 @@ import { operatorOf } from './authenticate-operator.ts';
 import { type ContractDependencies, createContractHandlers, viewComparison } from './contract-handlers.ts';
 import type { Readiness } from './dashboard-snapshot.ts';
 import type { EventStream } from './event-stream.ts';
+import { createIdentityHandlers, type IdentityDependencies } from './identity-handlers.ts';
 import { createInDoubtHandlers, type InDoubtDependencies } from './in-doubt-handlers.ts';
 import { createNotificationHandlers, type NotificationDependencies } from './notification-handlers.ts';
 import { openapiYaml } from './openapi/document.ts';
@@ -25,7 +26,11 @@ import type { EnvironmentView } from './response-schemas.ts';
 import type { AdminApi } from './routes.ts';
 import type { SignIn } from './sign-in.ts';
 
-interface AdminApiDependencies extends InDoubtDependencies, NotificationDependencies, ContractDependencies {
+interface AdminApiDependencies
+  extends InDoubtDependencies,
+    NotificationDependencies,
+    ContractDependencies,
+    IdentityDependencies {
   readonly readiness: () => Readiness;
   readonly metrics: Pick<Metrics, 'text' | 'contentType'>;
   readonly environments: () => readonly EnvironmentView[];
@@ -77,6 +82,7 @@ export function createAdminApi({
   contractReport,
   guarded,
   compareTo,
+  changeIdentities,
   events,
   signIn,
 }: AdminApiDependencies): AdminApi {
@@ -84,6 +90,7 @@ export function createAdminApi({
     ...signIn,
     ...createInDoubtHandlers({ inDoubt, resolve, audit }),
     ...createNotificationHandlers({ subscriptions, pollLimits, audit }),
+    ...createIdentityHandlers({ changeIdentities }),
     ...createContractHandlers({ contractReport, guarded, compareTo }),
 
     getLiveness: () => ({ status: 'live' }),

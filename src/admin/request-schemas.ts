@@ -1,7 +1,9 @@
 /** Schemas of the requests to the admin API. */
 
 import { z } from 'zod';
+import { environment } from '../config/sections/environments.ts';
 import { duration } from '../config/units.ts';
+import { environmentName, plainName } from '../config/values.ts';
 import { subscriptionStates } from '../notifications/manage-subscriptions.ts';
 import { isId, operations } from '../pis/operations.ts';
 
@@ -185,7 +187,17 @@ export const compareQuery = z.strictObject({
   days: days.default('7'),
 });
 
-/** Accepts that repeats of payments which the shared state has lost may be sent again. */
+const identityRequest = <To extends z.ZodType>(to: To) => z.strictObject({ to, reason }, jsonError);
+
+/** Which tenants and environments are the same, by the action in the audit log. */
+export const identityRequests = {
+  'rename tenant': identityRequest(plainName().describe('The new name.')),
+  'move credential': identityRequest(
+    plainName().describe('The tenant that the client works for from now on.'),
+  ),
+  'rename environment': identityRequest(environmentName().describe('The new name.')),
+  'move environment': identityRequest(environment.shape.baseUrl.describe('The new baseUrl.')),
+} as const;
 
 /** Makes this instance load its configuration again. */
 export const reloadRequest = z.strictObject({ reason: reason.optional() }, jsonError);

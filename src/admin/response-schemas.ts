@@ -347,6 +347,8 @@ const configChanges = listOf(
   }),
 );
 
+export const identityChanged = z.object({ result: z.string().describe('What has changed.') });
+
 export const reloadReport = z.object({
   changes: configChanges.describe('The settings that the reload has changed, with secrets masked.'),
   restartRequired: configChanges.describe('The settings that take effect after a restart.'),

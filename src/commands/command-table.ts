@@ -4,7 +4,10 @@
  * The functions are loaded when they are called, so that a command starts without the modules of the others.
  */
 
+import type { IdentityAction } from '../identities/change-identities.ts';
 import { type Command, type OptionName, type Options, reasonIn } from './command.ts';
+import { UsageError } from './command-error.ts';
+import type { CommandOutput } from './command-output.ts';
 
 /** Options of the commands for a running gateway. */
 const gatewayOptions: readonly OptionName[] = ['url', 'tokenFile', 'caFile', 'config', 'json'];
@@ -98,6 +101,53 @@ export const commands: readonly Command[] = [
       const change = { ...options, environment, reason: reasonIn(options) };
       return (await import('./environment.ts')).useEnvironment(await connect(options), change);
     },
+  },
+  {
+    name: 'environment moved',
+    summary: 'Accept another address for the payments of an environment: the bank has moved',
+    arguments: [{ syntax: '<name>', description: 'the environment' }],
+    usage: ['<name> --to <url> --reason <text> [options]'],
+    options: ['to', 'reason', ...gatewayOptions],
+    example:
+      "environment moved production --to https://api.bank.example/psd2 --reason 'announced by the bank'",
+    run: async (options, name = '') => changeIdentities(options, 'move environment', name, options.to),
+  },
+  {
+    name: 'environment rename',
+    summary: 'Add a name to an environment; the former ones stay valid',
+    arguments: [
+      { syntax: '<old>', description: 'a name of the environment' },
+      { syntax: '<new>', description: 'its new name' },
+    ],
+    usage: ['<old> <new> --reason <text> [options]'],
+    options: ['reason', ...gatewayOptions],
+    example: "environment rename bank-a bank-b --reason 'new name of the bank'",
+    run: async (options, name = '', to = '') => changeIdentities(options, 'rename environment', name, to),
+  },
+  {
+    name: 'tenants rename',
+    summary: 'Add a name to a tenant; the former ones stay valid',
+    arguments: [
+      { syntax: '<old>', description: 'a name of the tenant' },
+      { syntax: '<new>', description: 'its new name' },
+    ],
+    usage: ['<old> <new> --reason <text> [options]'],
+    options: ['reason', ...gatewayOptions],
+    example: "tenants rename shop store --reason 'new brand, ticket 4711'",
+    run: async (options, name = '', to = '') => changeIdentities(options, 'rename tenant', name, to),
+  },
+  {
+    name: 'tenants move-credential',
+    summary:
+      'Give the key and the certificate of a client to another tenant; its payments stay with the former one',
+    arguments: [
+      { syntax: '<client>', description: 'the client in the configuration' },
+      { syntax: '<tenant>', description: 'the tenant that it works for from now on' },
+    ],
+    usage: ['<client> <tenant> --reason <text> [options]'],
+    options: ['reason', ...gatewayOptions],
+    example: "tenants move-credential checkout store --reason 'sold to another company'",
+    run: async (options, name = '', to = '') => changeIdentities(options, 'move credential', name, to),
   },
   {
     name: 'contract report',
@@ -271,7 +321,19 @@ export const groupSummaries: Readonly<Record<string, string>> = {
   audit: 'The audit log of a running gateway',
   cache: 'The status cache of a running gateway',
   config: 'The effective configuration',
+  tenants: 'The names and credentials of tenants, in a running gateway or its database',
 };
+
+async function changeIdentities(
+  options: Options,
+  action: IdentityAction,
+  name: string,
+  to: string | undefined,
+): Promise<CommandOutput> {
+  if (to === undefined) throw new UsageError('Name the new address: --to URL');
+  const change = { action, name, to, reason: reasonIn(options) };
+  return (await import('./identities.ts')).changeIdentities(options, change);
+}
 
 /** @throws CommandError that says what to do, if the address or the token is not known */
 const connect = async (options: Options) => (await import('./admin-client.ts')).connectToGateway(options);

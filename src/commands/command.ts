@@ -92,7 +92,10 @@ const optionRows = {
     flags: '--from <time>',
     description: 'only requests since this time, such as 2026-11-21T01:00:00Z',
   },
-  to: { flags: '--to <time>', description: 'only requests until this time' },
+  to: {
+    flags: '--to <value>',
+    description: 'only requests until this time; environment moved: the new baseUrl of the bank',
+  },
   error: {
     flags: '--error <code>',
     description: 'only this error code, this status of an error response of the bank, or any',

@@ -59,7 +59,6 @@ export const settingCrossChecks: readonly CrossCheck[] = [
   redisTlsWithoutTls,
   proxyCredentialsWithoutProxy,
   postgresAndFile,
-  postgresWithoutRedis,
   sharedPortWithoutPostgres,
   severalInstancesWithoutPostgres,
   passwordInFile,
@@ -361,13 +360,6 @@ function postgresAndFile({ state }: Config): readonly ConfigError[] {
   const message =
     'state.file and state.postgres cannot be set together: each is the whole database; remove one of them';
   return [{ path: ['state', 'file'], related: [['state', 'postgres']], message }];
-}
-
-function postgresWithoutRedis({ state }: Config): readonly ConfigError[] {
-  if (state.postgres === null || state.redis !== null || state.file !== null) return [];
-  const message =
-    'tenants and banks are still recorded in Redis, and without it in the memory of each instance: set state.redis as well';
-  return [{ path: ['state', 'postgres'], related: [['state', 'redis']], message }];
 }
 
 function sharedPortWithoutPostgres({ listen, state }: Config): readonly ConfigError[] {

@@ -10,11 +10,9 @@ export type SettingsTree = Readonly<Record<string, unknown>>;
 /** Every effective setting, in the order of the documentation. The values are those of the file: it may contain secrets. */
 export function settingsInFileSyntax(config: Config): SettingsTree {
   const { active, all } = config.environments;
-  const { retired, all: tenants } = config.tenants;
   const tree = {
     ...config,
     environments: { active, ...byName(all) },
-    tenants: { retired, ...byName(tenants) },
     state: { ...config.state, redis: config.state.redis && redisInFileSyntax(config.state.redis) },
   };
   return mappingInFileSyntax(tree, jsonSchema);

@@ -22,7 +22,6 @@ const proxyVariables = ['HTTPS_PROXY', 'https_proxy'];
 export function resolveDefaults(settings: Settings, variables: EnvironmentVariables = {}): Config {
   const { active, ...sections } = settings.environments;
   const all = Object.entries(sections).map(([name, section]) => resolveEnvironment(name, section, settings));
-  const { retired, ...tenants } = settings.tenants;
   const names = all.map((environment) => environment.name);
   const onlyName = names.length === 1 ? names[0] : undefined;
 
@@ -31,7 +30,6 @@ export function resolveDefaults(settings: Settings, variables: EnvironmentVariab
     listen: resolveListen(settings),
     admin: { ...settings.admin, publicUrl: settings.admin.publicUrl ?? listenUrl(settings.admin) },
     clients: settings.clients.map((client) => resolveClient(client, names)),
-    tenants: { retired, all: Object.entries(tenants).map(([name, { formerly }]) => ({ name, formerly })) },
     environments: {
       active: active ?? onlyName ?? noActiveEnvironment,
       all,

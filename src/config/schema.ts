@@ -13,7 +13,6 @@ import { shaping } from './sections/shaping.ts';
 import { standard } from './sections/standard.ts';
 import { state } from './sections/state.ts';
 import { log, requests, tracing } from './sections/telemetry.ts';
-import { tenants } from './sections/tenants.ts';
 import { circuit, deadlines, upstream } from './sections/upstream.ts';
 
 /** Every section, in the order of the documentation. */
@@ -22,7 +21,6 @@ export const schema = z.strictObject({
   admin,
   standard,
   clients,
-  tenants,
   environments,
   state,
   idempotency,
@@ -112,19 +110,11 @@ export interface EnvironmentsSettings {
   readonly variables: Readonly<Record<string, string | undefined>>;
 }
 
-export interface TenantsSettings {
-  /** The names of tenants that have ended. */
-  readonly retired: readonly string[];
-  /** Only tenants that the section `tenants` describes. */
-  readonly all: readonly { readonly name: string; readonly formerly: readonly string[] }[];
-}
-
 /** A valid and complete configuration. */
-export type Config = Omit<Settings, 'listen' | 'admin' | 'clients' | 'tenants' | 'environments'> & {
+export type Config = Omit<Settings, 'listen' | 'admin' | 'clients' | 'environments'> & {
   readonly listen: ListenSettings;
   readonly admin: AdminSettings;
   readonly clients: readonly ClientSettings[];
-  readonly tenants: TenantsSettings;
   readonly environments: EnvironmentsSettings;
 };
 

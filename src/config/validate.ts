@@ -5,7 +5,6 @@ import { type CrossCheck, type CrossCheckContext, settingCrossChecks } from './c
 import { fileCrossChecks } from './cross-checks-files.ts';
 import { limitCrossChecks } from './cross-checks-limits.ts';
 import { notificationCrossChecks } from './cross-checks-notifications.ts';
-import { tenantCrossChecks } from './cross-checks-tenants.ts';
 import { type DerivedDefault, deriveDefaults } from './derive-defaults.ts';
 import {
   isMapping,
@@ -68,12 +67,7 @@ export function validateSettings(
     checks.flatMap((check) => check(config, fullContext)).filter(isMeaningful);
   const settingErrors = [
     ...errors,
-    ...errorsOf([
-      ...settingCrossChecks,
-      ...notificationCrossChecks,
-      ...tenantCrossChecks,
-      ...limitCrossChecks,
-    ]),
+    ...errorsOf([...settingCrossChecks, ...notificationCrossChecks, ...limitCrossChecks]),
   ];
   const fileErrors = errorsOf(fileCrossChecks);
 

@@ -13,7 +13,7 @@ import { GatewayError } from '../request/errors.ts';
 import { deleteInBatches } from '../store/delete-in-batches.ts';
 import type { PaymentTable, StoredPayment } from '../store/payments.ts';
 
-/** The environment that created a payment, and the tenant that owns the payment: their identities, not their names. */
+/** The environment that created a payment, and the tenant that owns the payment: their ids, not their names. */
 export interface PaymentAffinity {
   readonly environment: string;
   readonly tenant: string;
@@ -54,22 +54,19 @@ const bankIdsShape = z.object({
 export function createAffinityStore(payments: PaymentTable, expiresAfterMs: number) {
   const cache = new LRUCache<string, readonly PaymentAffinity[]>({ max: maxCachedPayments });
 
-  async function environmentsOf(
-    paymentId: string,
-    ...tenantIds: readonly string[]
-  ): Promise<readonly PaymentAffinity[]> {
+  async function environmentsOf(paymentId: string, tenantId: string): Promise<readonly PaymentAffinity[]> {
     let stored: readonly StoredPayment[];
     try {
       stored = await payments.find(paymentId);
     } catch (thrown) {
       const cached = lastSeen(paymentId);
-      if (cached.some(({ tenant }) => tenantIds.includes(tenant))) return cached;
+      if (cached.some(({ tenant }) => tenant === tenantId)) return cached;
       throw thrown;
     }
     const affinities = stored.map(affinityOf);
     if (affinities.length > 0) cache.set(paymentId, affinities);
     else cache.delete(paymentId);
-    for (const payment of stored) if (tenantIds.includes(payment.tenant)) renewIfDue(payment);
+    for (const payment of stored) if (payment.tenant === tenantId) renewIfDue(payment);
     return affinities;
   }
 
@@ -108,7 +105,7 @@ export function createAffinityStore(payments: PaymentTable, expiresAfterMs: numb
     /**
      * All affinities of a payment id, other tenants' included; none if there is no such payment.
      *
-     * @param tenantIds the caller's; while the database is unreachable, the cached affinities are used only if one of them is among these
+     * @param tenantId the caller's; while the database is unreachable, the cached affinities are used only if one of them is that of this tenant
      * @throws GatewayError STATE_UNAVAILABLE if neither the database nor the cache can answer
      */
     environmentsOf,

@@ -40,7 +40,7 @@ export interface ChooseEnvironmentDependencies extends AssignPaymentDependencies
   /**
    * Starts reading the cached status of the request's payment.
    *
-   * @param environmentId the identity of the environment that probably created the payment
+   * @param environmentId the id of the environment that probably created the payment
    * @returns the value of `request.prefetched`, which stage 5 uses; `undefined` if nothing is read
    */
   readonly prefetchStatus: (request: PisRequest, environmentId: string) => object | undefined;
@@ -134,11 +134,8 @@ function routeToOnlyWithIds(
   next: Handler<RoutedRequest>,
 ): Promise<PisResponse> {
   const { operation, client } = request;
-  const { tenantIdsOf, environmentIdOf } = identitiesOf(request);
-  const found = dependencies.affinity.environmentsOf(
-    operation.paymentId ?? '',
-    ...tenantIdsOf(client.tenant),
-  );
+  const { tenantIdOf, environmentIdOf } = identitiesOf(request);
+  const found = dependencies.affinity.environmentsOf(operation.paymentId ?? '', tenantIdOf(client.tenant));
   const prefetched = dependencies.prefetchStatus(request, environmentIdOf(name));
   const affinities = found.catch((thrown: unknown) => {
     if (operation.unusualIds.length > 0) throw thrown;
@@ -179,10 +176,10 @@ function routeByAffinity(
   next: Handler<RoutedRequest>,
 ): Promise<PisResponse> {
   const { tenants, active, affinity, prefetchStatus, prefetchPermit } = dependencies;
-  const { tenantIdsOf, otherTenants, environmentWith } = identitiesOf(request);
-  const tenantIds = tenantIdsOf(request.client.tenant);
+  const { tenantIdOf, hasOtherTenants, environmentWith } = identitiesOf(request);
+  const tenantId = tenantIdOf(request.client.tenant);
   // With several tenants, including removed ones, there is no fallback: the owner of the payment must be known.
-  const mustKnowOwner = tenants > 1 || otherTenants === 'recorded';
+  const mustKnowOwner = tenants > 1 || hasOtherTenants;
   const decide = (affinities: readonly PaymentAffinity[], prefetched?: object): RoutingDecision => {
     if (affinities.length > 0)
       return { name: routeKnownPayment(request, affinities), why: 'affinity', affinities, prefetched };
@@ -191,8 +188,8 @@ function routeByAffinity(
     return { name, why: routingReason(request) };
   };
 
-  const found = affinity.environmentsOf(paymentId, ...tenantIds);
-  const lastSeen = affinity.lastSeen(paymentId).find(({ tenant }) => tenantIds.includes(tenant));
+  const found = affinity.environmentsOf(paymentId, tenantId);
+  const lastSeen = affinity.lastSeen(paymentId).find(({ tenant }) => tenant === tenantId);
   const prefetched = lastSeen && prefetchStatus(request, lastSeen.environment);
   const expected = lastSeen && environmentWith(lastSeen.environment);
   if (expected !== undefined && needsPermit(request)) prefetchPermit(request, expected);
@@ -242,11 +239,9 @@ function ownAffinity(
   affinities: readonly PaymentAffinity[],
 ): PaymentAffinity | undefined {
   if (affinities.length === 0) return undefined;
-  const { tenantIdsOf, environmentWith } = identitiesOf(request);
-  const tenantIds = tenantIdsOf(request.client.tenant);
-  return affinities.find(
-    (one) => tenantIds.includes(one.tenant) && environmentWith(one.environment) === environment,
-  );
+  const { tenantIdOf, environmentIdOf } = identitiesOf(request);
+  const [tenantId, environmentId] = [tenantIdOf(request.client.tenant), environmentIdOf(environment)];
+  return affinities.find((one) => one.tenant === tenantId && one.environment === environmentId);
 }
 
 /** @throws GatewayError PAYMENT_UNKNOWN if an id of the path is valid only if the bank has issued it, and it has not */
@@ -292,8 +287,8 @@ function hasOneChoice(
   request: PisRequest,
 ): boolean {
   if (environments.size > 1 || tenants > 1) return false;
-  const { otherTenants, hasOtherEnvironments } = identitiesOf(request);
-  return request.operation.paymentId === undefined || (otherTenants === 'none' && !hasOtherEnvironments);
+  const { hasOtherTenants, hasOtherEnvironments } = identitiesOf(request);
+  return request.operation.paymentId === undefined || (!hasOtherTenants && !hasOtherEnvironments);
 }
 
 /** The environment that was active at the claim; reads it if the database was new. */

@@ -22,16 +22,12 @@ export function createInitiationOf(affinity: Pick<AffinityStore, 'lastSeen'>): I
   return (request) => {
     const { operation, environment, client } = request;
     if (operation.paymentId === undefined || !environment) return undefined;
-    const { tenantIdsOf, environmentWith } = identitiesOf(request);
-    const tenantIds = tenantIdsOf(client.tenant);
-    let found: string | undefined;
-    // There can be several matches if banks or tenants were merged.
-    for (const { environment: id, tenant, initiatedAs } of affinity.lastSeen(operation.paymentId)) {
-      if (environmentWith(id) !== environment.name || !tenantIds.includes(tenant)) continue;
-      if (initiatedAs === undefined || (found !== undefined && found !== initiatedAs)) return undefined;
-      found = initiatedAs;
-    }
-    return found === undefined ? undefined : parseInitiation(found);
+    const { tenantIdOf, environmentIdOf } = identitiesOf(request);
+    const [tenantId, environmentId] = [tenantIdOf(client.tenant), environmentIdOf(environment.name)];
+    const known = affinity
+      .lastSeen(operation.paymentId)
+      .find((one) => one.environment === environmentId && one.tenant === tenantId);
+    return known?.initiatedAs === undefined ? undefined : parseInitiation(known.initiatedAs);
   };
 }
 

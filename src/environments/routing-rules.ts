@@ -36,31 +36,18 @@ export function routingReason({ requestedEnvironment, client }: PisRequest): Env
 export function routeKnownPayment(request: PisRequest, affinities: readonly PaymentAffinity[]): string {
   const { requestedEnvironment, client } = request;
   const identities = identitiesOf(request);
-  const tenantIds = identities.tenantIdsOf(client.tenant);
+  const tenantId = identities.tenantIdOf(client.tenant);
+  /** `undefined` for an environment that was removed. */
   const homes = affinities
-    .filter(({ tenant }) => tenantIds.includes(tenant))
-    .map(({ environment: id }): Home => {
-      const configured = identities.environmentWith(id);
-      return { id: configured ?? id, name: configured ?? identities.environmentNameOf(id), configured };
-    });
+    .filter(({ tenant }) => tenant === tenantId)
+    .map(({ environment }) => identities.environmentWith(environment));
   if (homes.length === 0) throw paymentUnknownError();
-  const wanted = homes.filter(({ name }) => [name, undefined].includes(requestedEnvironment));
+  const wanted = homes.filter((name) => [name, undefined].includes(requestedEnvironment));
   if (wanted.length === 0) throw otherEnvironmentError();
-  const reachable = wanted.find(({ configured }) => configured !== undefined);
-  if (requestedEnvironment === undefined && new Set(wanted.map(({ id }) => id)).size > 1)
-    throw ambiguousEnvironmentError();
-  if (reachable) return requireAllowed(reachable.name, client.environments);
-  const name = wanted[0]?.name ?? '';
-  throw client.environments.includes(name) ? bankChangedError(name) : notConfiguredError();
-}
-
-/** An environment of the bank in which a payment was created. */
-interface Home {
-  /** The same for two identities of one configured environment. */
-  readonly id: string;
-  readonly name: string;
-  /** `undefined` if no configured environment calls this bank. */
-  readonly configured: string | undefined;
+  if (wanted.length > 1) throw ambiguousEnvironmentError();
+  const [name] = wanted;
+  if (name === undefined) throw notConfiguredError();
+  return requireAllowed(name, client.environments);
 }
 
 /** For a payment without a record, in a gateway with a single tenant. Writes are never sent on a guess. */
@@ -90,13 +77,6 @@ function requireAllowed(environment: string, environments: readonly string[]): s
 export function notConfiguredError(): GatewayError {
   const text =
     'The environment of this request is not configured on this instance; contact the operators of the gateway.';
-  return new GatewayError('STATE_UNAVAILABLE', text);
-}
-
-function bankChangedError(name: string): GatewayError {
-  const text =
-    `This payment was created at another baseUrl of the environment ${name} than the current one; nothing was sent. ` +
-    `If it is the same bank, the operators of the gateway must set environments.${name}.movedFrom.`;
   return new GatewayError('STATE_UNAVAILABLE', text);
 }
 

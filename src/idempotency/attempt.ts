@@ -100,6 +100,8 @@ export class Attempt implements WriteAheadMark {
   async markSending(environment: string): Promise<SendWindow> {
     const { storageBudget, table } = this.#services;
     storageBudget.check(this.#tenant); // again: other writes of the tenant were stored while this one waited in the queue
+    const addressRecorded = this.#identities.fixAddress(environment);
+    if (addressRecorded) await addressRecorded;
     if (this.#hasEnded) throw stateUnavailable(); // the deadline has passed, and the claim is released
     // From now on: the row may say so as soon as the statement is executed.
     const window = { untilMs: performance.now() + sendWithinMs, untilWallMs: Date.now() + sendWithinMs };

@@ -9,7 +9,7 @@ export interface InitiationOutcome {
    * executed it, and its response is lost.
    */
   readonly state: 'in-progress' | 'not-sent' | 'answered' | 'in-doubt' | 'executed';
-  /** The identity of the environment that it was sent to; `undefined` if it was not sent. */
+  /** The id of the environment that it was sent to; `undefined` if it was not sent. */
   readonly environment: string | undefined;
   /** The status of the bank, if it has answered and the outcome is known. */
   readonly status: number | undefined;
@@ -18,14 +18,10 @@ export interface InitiationOutcome {
 }
 
 /**
- * @param tenantIds all identities of the tenant
  * @returns `undefined` if the ledger has no row
  * @throws DatabaseError
  */
-export type ReadInitiation = (
-  tenantIds: readonly string[],
-  requestId: string,
-) => Promise<InitiationOutcome | undefined>;
+export type ReadInitiation = (tenantId: string, requestId: string) => Promise<InitiationOutcome | undefined>;
 
 interface ReadInitiationDependencies {
   readonly table: Pick<LedgerTable, 'read'>;
@@ -33,11 +29,9 @@ interface ReadInitiationDependencies {
 }
 
 export function createReadInitiation({ table, isAlive }: ReadInitiationDependencies): ReadInitiation {
-  return async (tenantIds, requestId) => {
-    const keys = tenantIds.map((tenant) => ledgerKeyOf(tenant, 'initiatePayment', undefined, requestId));
-    const rows = await Promise.all(keys.map((key) => table.read(key)));
-    const row = rows.find((each) => each !== undefined && each.step !== 'released');
-    return row && outcomeOf(row, isAlive);
+  return async (tenantId, requestId) => {
+    const row = await table.read(ledgerKeyOf(tenantId, 'initiatePayment', undefined, requestId));
+    return row && row.step !== 'released' ? outcomeOf(row, isAlive) : undefined;
   };
 }
 

@@ -1,89 +1,71 @@
-/** The identities of one configuration: recorded when it starts to be used, and read again while it is in use. */
+/** The ids of the tenants and environments of one configuration: compared with the database before the configuration is used. */
 
 import { UnusableConfigError } from '../config/config-errors.ts';
 import { asGatewayError, GatewayError } from '../request/errors.ts';
 import type { Identities } from '../request/identities.ts';
+import type { IdentityTable, StoredName, StoredNames } from '../store/identities.ts';
 import type { Log } from '../telemetry/log.ts';
-import { applyEnvironmentSettings, continuedBankWarnings, movedBankWarnings } from './environment-rules.ts';
-import { anonymousTenant, type EnvironmentRecord, type IdentitiesRecord } from './identities-record.ts';
-import type { IdentitiesStore } from './identities-store.ts';
-import type { IdentitySettings } from './identity-settings.ts';
-import { resolveIdentities } from './resolve-identities.ts';
-import { applyTenantSettings } from './tenant-rules.ts';
+import {
+  anonymousTenant,
+  contradictionsIn,
+  type IdentitySettings,
+  idIn,
+  isAnonymousUnclaimed,
+  missingIn,
+  newestName,
+} from './contradictions.ts';
+import type { KnownNames } from './known-names.ts';
 
-export interface ConfiguredIdentities {
-  /** The identities for a new request; `undefined` until the state was read. */
-  current(): Identities | undefined;
-  /** The identities for a write of this tenant; `undefined` if the tenant must be recorded first. */
-  ofWriter(tenant: string): Identities | undefined;
-  /**
-   * Records the tenants and environments of the configuration, and resolves their identities.
-   *
-   * @throws IdentityContradiction if they contradict the record; GatewayError STATE_UNAVAILABLE
-   */
-  establish(): Promise<Identities>;
-  /** Records that this tenant sends a write. @throws as `establish` */
-  recordWriter(tenant: string): Promise<Identities>;
-  /** Reads what other instances have changed, or calls `establish` if that has failed before. Never rejects. */
-  refresh(): Promise<void>;
-  /** Why requests are refused, as a sentence for operators; `undefined` if they are not. */
-  problem(): string | undefined;
-}
+export type ConfiguredIdentities = ReturnType<typeof createConfiguredIdentities>;
 
-/** The configuration contradicts the record. The message says what to write instead. */
+/** The configuration contradicts the database. The message names the commands that resolve it. */
 export class IdentityContradiction extends UnusableConfigError {}
 
+/** How often the names are read again because another instance has inserted some. */
+const maxLooks = 10;
+
+/** @param names of all instances, kept up to date by the one in use */
 export function createConfiguredIdentities(
-  store: IdentitiesStore,
+  table: IdentityTable,
+  names: KnownNames,
   settings: IdentitySettings,
   log: Log,
-): ConfiguredIdentities {
+) {
   let resolved: Identities | undefined;
-  let resolvedFrom: IdentitiesRecord | undefined;
+  let resolvedFrom: StoredNames | undefined;
   let contradiction: string | undefined;
-  /** Why the record could not be read or written at the last attempt. */
+  /** Why the database could not be read or written at the last attempt. */
   let failure: string | undefined;
   let establishing: Promise<Identities> | undefined;
-  /** Set by the first write; the record is written again until it contains the tenant. */
-  let recordsAnonymous = false;
-  let isAnonymousRecorded = false;
+  /** The environments whose address is recorded. */
+  const fixed = new Set<string>();
 
   function current(): Identities | undefined {
-    const record = store.known();
-    if (resolved && record && record !== resolvedFrom) adopt(record);
+    const known = names.known();
+    if (resolved && known && known !== resolvedFrom) adopt(known);
     return resolved;
   }
 
-  function adopt(record: IdentitiesRecord): Identities {
-    resolved = resolveIdentities(record, settings, resolved);
-    resolvedFrom = record;
+  function adopt(stored: StoredNames): Identities {
+    resolved = resolveIdentities(stored, settings, fixAddress);
+    resolvedFrom = stored;
     return resolved;
   }
 
   /** Requests that need it at the same time share one attempt. */
   function establish(): Promise<Identities> {
-    establishing ??= record().finally(() => {
+    establishing ??= compare().finally(() => {
       establishing = undefined;
     });
     return establishing;
   }
 
-  async function record(): Promise<Identities> {
+  async function compare(): Promise<Identities> {
     try {
-      let before: readonly EnvironmentRecord[] = [];
-      const updated = await store.update((record) => {
-        before = record.environments;
-        return withSettings(record);
-      });
-      if (!resolved)
-        for (const warning of [
-          ...continuedBankWarnings(before, settings.environments),
-          ...movedBankWarnings(updated.environments, settings.environments),
-        ])
-          log('warn', warning);
+      await insertMissing(maxLooks);
       contradiction = undefined;
       failure = undefined;
-      return adopt(updated);
+      return adopt(await names.refresh());
     } catch (thrown) {
       if (thrown instanceof IdentityContradiction) {
         contradiction = thrown.message;
@@ -95,50 +77,121 @@ export function createConfiguredIdentities(
     }
   }
 
-  function withSettings(before: IdentitiesRecord): IdentitiesRecord {
-    // An earlier release did not record that it had no clients: it may have made payments as this tenant.
-    const isAnonymousKnown = recordsAnonymous || before.earlierRelease;
-    const { tenants, contradictions } = applyTenantSettings(before.tenants, settings, isAnonymousKnown);
-    if (contradictions.length > 0) throw new IdentityContradiction(contradictions.join('. '));
-    const environments = applyEnvironmentSettings(before.environments, settings.environments);
-    const after = { ...before, tenants, environments };
-    return JSON.stringify(after) === JSON.stringify(before) ? before : after;
+  /** Writes nothing if there is a contradiction. */
+  async function insertMissing(looksLeft: number): Promise<void> {
+    const stored = await table.read();
+    const isUnclaimed = isAnonymousUnclaimed(stored, settings);
+    const contradictions = contradictionsIn(
+      stored,
+      settings,
+      isUnclaimed && (await table.hasPayments(anonymousTenant)),
+    );
+    if (contradictions.length > 0) throw new IdentityContradiction(contradictions.join('\n'));
+    if (!(await table.insert(missingIn(stored, settings)))) {
+      if (looksLeft === 0)
+        throw new GatewayError('STATE_UNAVAILABLE', 'Other instances add names. Try again.');
+      return insertMissing(looksLeft - 1);
+    }
+    // It would count as another tenant. If an instance without clients is still running, that one adds it again.
+    if (isUnclaimed) await table.forgetTenant(anonymousTenant);
+    for (const { name } of settings.environments)
+      if (stored.addresses.has(idIn(stored.environments, name))) fixed.add(name);
+  }
+
+  function fixAddress(environment: string): Promise<void> | undefined {
+    return fixed.has(environment) ? undefined : recordAddress(environment);
+  }
+
+  async function recordAddress(name: string): Promise<void> {
+    const configured = settings.environments.find((one) => one.name === name);
+    if (!configured || !resolved) throw addressError(name);
+    const recorded = await table.fixAddress(resolved.environmentIdOf(name), configured.address);
+    if (recorded !== configured.address) throw addressError(name);
+    fixed.add(name);
   }
 
   return {
+    /** The ids for a new request; `undefined` until the configuration has been compared with the database. */
     current,
-    ofWriter: (tenant) => (tenant !== anonymousTenant || isAnonymousRecorded ? current() : undefined),
+
+    /**
+     * Compares the configuration with the database, and adds its new names and credentials.
+     *
+     * @throws IdentityContradiction, and nothing is written; GatewayError STATE_UNAVAILABLE
+     */
     establish,
-    async recordWriter(tenant) {
-      await establishing?.catch(() => {}); // an attempt that is under way may not contain this tenant
-      recordsAnonymous = tenant === anonymousTenant;
-      const established = await establish();
-      isAnonymousRecorded = recordsAnonymous;
-      return established;
-    },
-    async refresh() {
-      if (resolved) return store.refresh().catch(() => {}); // the next refresh tries again
+
+    /** Reads what other instances have changed, or calls `establish` if that has failed before. Never rejects. */
+    async refresh(): Promise<void> {
+      if (resolved) {
+        const known = await names.refresh().catch(() => undefined); // the next refresh tries again
+        const isMissing =
+          known && settings.tenants.some((name) => known.tenants.every((one) => one.name !== name));
+        if (isMissing) await establish().catch(() => {});
+        return;
+      }
       const before = contradiction;
       await establish().catch(() => {}); // reported by `problem`
       if (contradiction === undefined || contradiction === before) return;
-      const message =
-        'the configuration contradicts the tenants recorded in the shared state; all requests are refused';
-      log('error', message, { why: contradiction });
+      log('error', `${contradicts}; all requests are refused`, { why: contradiction });
     },
-    problem() {
-      if (contradiction !== undefined)
-        return `the configuration contradicts the tenants recorded in the shared state: ${contradiction}`;
-      return resolved
-        ? undefined
-        : failure && `the tenants recorded in the shared state cannot be read: ${failure}`;
+
+    /** Why requests are refused, as a sentence for operators; `undefined` if they are not. */
+    problem(): string | undefined {
+      if (resolved) return undefined;
+      if (contradiction !== undefined) return `${contradicts}: ${contradiction}`;
+      return failure && `the tenants in the database cannot be read: ${failure}`;
     },
   };
 }
+
+const contradicts = 'the configuration contradicts the tenants and environments in the database';
 
 /** For a request that cannot continue without identities. The TPP must not see the names of other tenants. */
 export function identitiesUnavailable(thrown: unknown): GatewayError {
   if (!(thrown instanceof IdentityContradiction)) return asGatewayError(thrown);
   const text =
-    'The tenants configured on this instance contradict those recorded in the shared state; nothing was sent. Contact the operators of the gateway.';
+    'The configuration of this instance contradicts the database of the gateway; nothing was sent. Contact the operators of the gateway.';
   return new GatewayError('STATE_UNAVAILABLE', text, { cause: thrown });
 }
+
+function addressError(environment: string): GatewayError {
+  const text =
+    `Other instances send payments of the environment ${environment} to another address than this one; nothing was sent. ` +
+    'Contact the operators of the gateway.';
+  return new GatewayError('STATE_UNAVAILABLE', text);
+}
+
+function resolveIdentities(
+  { tenants, environments }: StoredNames,
+  settings: IdentitySettings,
+  fixAddress: Identities['fixAddress'],
+): Identities {
+  const tenantIds = idsOf(settings.tenants, tenants);
+  const environmentIds = idsOf(
+    settings.environments.map(({ name }) => name),
+    environments,
+  );
+  const tenantNames = invert(tenantIds);
+  const environmentNames = invert(environmentIds);
+  const allTenants = new Set([...tenantNames.keys(), ...tenants.map(({ id }) => id)]);
+  const allEnvironments = new Set([...environmentNames.keys(), ...environments.map(({ id }) => id)]);
+  return {
+    tenantIdOf: (name) => tenantIds.get(name) ?? name,
+    environmentIdOf: (name) => environmentIds.get(name) ?? name,
+    environmentWith: (id) => environmentNames.get(id),
+    tenantIds: [...allTenants],
+    environmentIds: [...allEnvironments],
+    tenantNameOf: (id) => tenantNames.get(id) ?? newestName(tenants, id),
+    environmentNameOf: (id) => environmentNames.get(id) ?? newestName(environments, id),
+    hasOtherTenants: allTenants.size > tenantNames.size,
+    hasOtherEnvironments: allEnvironments.size > environmentNames.size,
+    fixAddress,
+  };
+}
+
+const idsOf = (names: readonly string[], stored: readonly StoredName[]): ReadonlyMap<string, string> =>
+  new Map(names.map((name) => [name, idIn(stored, name)]));
+
+const invert = (ids: ReadonlyMap<string, string>): ReadonlyMap<string, string> =>
+  new Map(Array.from(ids, ([name, id]) => [id, name]));

@@ -1,43 +1,32 @@
-/** STAGE 2. Adds the identities that the configuration gives to tenants and environments. */
+/** STAGE 2. Adds the ids of the tenants and environments of the configuration. */
 
-import type { Identities } from '../request/identities.ts';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
 import type { Handler, Stage } from '../request/stage.ts';
 import { type ConfiguredIdentities, identitiesUnavailable } from './configured-identities.ts';
 
 export interface IdentifyTenantDependencies {
-  readonly identities: Pick<ConfiguredIdentities, 'current' | 'ofWriter' | 'establish' | 'recordWriter'>;
+  readonly identities: Pick<ConfiguredIdentities, 'current' | 'establish'>;
 }
 
-/** @throws GatewayError STATE_UNAVAILABLE if the identities are unknown, or the configuration contradicts them */
-export function identifyTenant(dependencies: IdentifyTenantDependencies): Stage<PisRequest> {
-  const { identities } = dependencies;
+/** @throws GatewayError STATE_UNAVAILABLE until the configuration has been compared with the database, or if it contradicts it */
+export function identifyTenant({ identities }: IdentifyTenantDependencies): Stage<PisRequest> {
   return (request, next) => {
-    const { operation, client } = request;
-    const known = operation.lane === 'write' ? identities.ofWriter(client.tenant) : identities.current();
-    if (!known) return identifyLater(dependencies, request, next);
+    const known = identities.current();
+    if (!known) return identifyLater(identities, request, next);
     request.identities = known;
     return next(request);
   };
 }
 
 async function identifyLater(
-  dependencies: IdentifyTenantDependencies,
+  identities: IdentifyTenantDependencies['identities'],
   request: PisRequest,
   next: Handler<PisRequest>,
 ): Promise<PisResponse> {
-  request.identities = await recordedIdentities(dependencies, request);
-  return next(request);
-}
-
-async function recordedIdentities(
-  { identities }: IdentifyTenantDependencies,
-  { operation, client }: PisRequest,
-): Promise<Identities> {
   try {
-    if (operation.lane === 'write') return await identities.recordWriter(client.tenant);
-    return await identities.establish();
+    request.identities = await identities.establish();
   } catch (thrown) {
     throw identitiesUnavailable(thrown);
   }
+  return next(request);
 }

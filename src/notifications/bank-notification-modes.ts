@@ -29,12 +29,8 @@ export function receivingEnvironments(config: RelevantConfig): readonly string[]
   return config.environments.all.map(({ name }) => name).filter((name) => modeOf(name) === 'receive');
 }
 
-/** The identities that tokens of these environments contain: also those of environments that were merged into one of them. */
-export function receivingEnvironmentIds(
+/** The ids that tokens of these environments contain. */
+export const receivingEnvironmentIds = (
   config: RelevantConfig,
-  { environmentIds, environmentIdOf, environmentWith }: Identities,
-): readonly string[] {
-  const names = receivingEnvironments(config);
-  const merged = environmentIds.filter((id) => names.includes(environmentWith(id) ?? ''));
-  return [...new Set([...names.map(environmentIdOf), ...merged])];
-}
+  { environmentIdOf }: Identities,
+): readonly string[] => receivingEnvironments(config).map(environmentIdOf);

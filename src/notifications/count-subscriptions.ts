@@ -57,10 +57,7 @@ export function createCountSubscriptions({
     };
   }
 
-  return async () => {
-    const all = await Promise.all(tenants().map(countOf));
-    return [...Map.groupBy(all, ({ tenant }) => tenant)].map(merge);
-  };
+  return () => Promise.all(tenants().map(countOf));
 }
 
 /** @returns counts again for the gauges, which keep the last numbers if the shared state is unavailable */
@@ -79,15 +76,5 @@ export function createSubscriptionGauges(count: CountSubscriptions, metrics: Met
     counts = await count().catch(() => counts);
   };
 }
-
-/** A tenant that others were merged into has several identities. */
-const merge = ([tenant, counts]: readonly [string, readonly SubscriptionCounts[]]): SubscriptionCounts => ({
-  tenant,
-  active: sum(counts.map(({ active }) => active)),
-  overdue: sum(counts.map(({ overdue }) => overdue)),
-  failing: sum(counts.map(({ failing }) => failing)),
-  undelivered: sum(counts.map(({ undelivered }) => undelivered)),
-  dead: sum(counts.map(({ dead }) => dead)),
-});
 
 const sum = (numbers: readonly number[]) => numbers.reduce((total, each) => total + each, 0);

@@ -86,7 +86,7 @@ export function createWebhooks({
     const identities = webhooks.current?.identities();
     if (!identities) return [];
     const names = webhooks.current?.tenants ?? [];
-    return names.flatMap((name) => identities.tenantIdsOf(name).map((id) => ({ name, id })));
+    return names.map((name) => ({ name, id: identities.tenantIdOf(name) }));
   }
 
   /** Also those that are not configured any more. */
@@ -110,14 +110,14 @@ export function createWebhooks({
 
   function clientOf({ client, tenant }: Pick<Subscription, 'client' | 'tenant'>): WebhookClient | undefined {
     const found = webhooks.current?.clients.get(client);
-    const isOwner = found && webhooks.current?.identities()?.tenantIdsOf(found.tenant).includes(tenant);
+    const isOwner = found && webhooks.current?.identities()?.tenantIdOf(found.tenant) === tenant;
     return isOwner ? found : undefined;
   }
 
   function hasWebhooks(tenantId: string): boolean {
     const identities = webhooks.current?.identities();
     const clients = [...(webhooks.current?.clients.values() ?? [])];
-    return clients.some(({ tenant }) => identities?.tenantIdsOf(tenant).includes(tenantId));
+    return clients.some(({ tenant }) => identities?.tenantIdOf(tenant) === tenantId);
   }
 
   const environmentNameOf = ({ environment }: Subscription) =>

@@ -164,14 +164,14 @@ export function createRequestSearch({
       }
     },
 
-    findOwn(tenantIds, requestId, limit) {
+    findOwn(tenantId, requestId, limit) {
       const time = { fromMs: now() - keepFor(), toMs: now() + clockMarginMs };
-      const query = { requestId, tenants: tenantIds, limit, ...time };
+      const query = { requestId, tenants: [tenantId], limit, ...time };
       const matches = createMatches();
       addRecent(matches, query);
       const id = fingerprintOf(requestId);
-      const ownIds = tenantIds.map((tenant) => fingerprintOfOwnId(id, fingerprintOfTenant(tenant)));
-      return search(matches, query, [ownIds]);
+      const ownId = fingerprintOfOwnId(id, fingerprintOfTenant(tenantId));
+      return search(matches, query, [[ownId]]);
     },
   };
 }

@@ -1,69 +1,63 @@
 /**
- * The identities of tenants and environments: what stored records contain in place of the configured names.
- *
- * A name can change, and can be given to another tenant or bank; an identity never changes.
+ * The ids of tenants and environments: what stored rows contain in place of the configured names. The id is the first name that a tenant
+ * or an environment had; it keeps it when it is renamed.
  */
 
-/** The identities that one configuration uses. A request keeps the same object until it ends. */
+/** The ids that one configuration uses. A request keeps the same object until it ends. */
 export interface Identities {
-  /**
-   * Every identity of a configured tenant. New records use the first one; the others are those of tenants that were merged
-   * into it.
-   */
-  tenantIdsOf(name: string): readonly string[];
-  /** The identity of the bank that a configured environment calls, for new records. */
+  tenantIdOf(name: string): string;
   environmentIdOf(name: string): string;
-  /** The configured environment that calls the bank with this identity; `undefined` if none does. */
+  /** The configured environment with this id; `undefined` if it was removed. */
   environmentWith(id: string): string | undefined;
-  /** Every recorded identity, of former tenants and environments as well. */
+  /** Every id in the database, also of tenants and environments that were removed. */
   readonly tenantIds: readonly string[];
   readonly environmentIds: readonly string[];
-  /** For people: the name of an environment or a tenant, also of one that is not configured any more. */
-  environmentNameOf(id: string): string;
+  /** For people: the configured name, or the newest one. */
   tenantNameOf(id: string): string;
-  /**
-   * Whether the state may hold payments of other tenants than the configured ones: one that was removed or retired, or
-   * any at all if an earlier release, which recorded no identities, used this state.
-   */
-  readonly otherTenants: 'none' | 'unknown' | 'recorded';
-  /** Whether the state may hold payments of other environments or banks than the configured ones. */
+  environmentNameOf(id: string): string;
+  /** Whether the database may have payments of tenants that are not configured. */
+  readonly hasOtherTenants: boolean;
   readonly hasOtherEnvironments: boolean;
+  /**
+   * To be called before a write is sent to an environment: records its address, so that no configuration gives it another one unnoticed.
+   *
+   * @returns `undefined` if it is recorded already
+   * @throws GatewayError STATE_UNAVAILABLE if the database is unavailable, or has another address
+   */
+  fixAddress(environment: string): Promise<void> | undefined;
 }
 
 const itself = (name: string) => name;
 
-/** Every name is taken for the identity. */
+/** Every name is taken for the id. */
 export const namesAsIdentities: Identities = {
-  tenantIdsOf: (name) => [name],
+  tenantIdOf: itself,
   environmentIdOf: itself,
   environmentWith: itself,
   tenantIds: [],
   environmentIds: [],
-  environmentNameOf: itself,
   tenantNameOf: itself,
-  otherTenants: 'none',
+  environmentNameOf: itself,
+  hasOtherTenants: false,
   hasOtherEnvironments: false,
+  fixAddress: () => undefined,
 };
 
 export const identitiesOf = ({ identities }: { readonly identities?: Identities | undefined }): Identities =>
   identities ?? namesAsIdentities;
 
-/** Behind the name of a tenant in records of requests whose identity was not known; neither names nor identities end with it. */
+/** Behind the name of a tenant in records of requests whose id was not known; neither names nor ids end with it. */
 export const unidentifiedSuffix = '#?';
 
 /**
- * The tenant in the record of a request: its identity. While that is not known, a text that is no identity: a name alone may be
- * that of another tenant's records.
+ * The tenant in the record of a request: its id. While that is not known, a text that is no id: a name alone may be that of another
+ * tenant's records.
  */
-export function recordedTenantOf(tenant: string, identities: Identities | undefined): string {
-  return identities ? (identities.tenantIdsOf(tenant)[0] ?? tenant) : `${tenant}${unidentifiedSuffix}`;
-}
+export const recordedTenantOf = (tenant: string, identities: Identities | undefined): string =>
+  identities ? identities.tenantIdOf(tenant) : `${tenant}${unidentifiedSuffix}`;
 
-/** The identity of the caller's tenant for new records. */
-export function currentTenantId(request: {
+/** The id of the caller's tenant. */
+export const currentTenantId = (request: {
   readonly identities?: Identities | undefined;
   readonly client: { readonly tenant: string };
-}): string {
-  const { tenant } = request.client;
-  return identitiesOf(request).tenantIdsOf(tenant)[0] ?? tenant;
-}
+}): string => identitiesOf(request).tenantIdOf(request.client.tenant);

@@ -42,9 +42,9 @@ export function createLookUp({
   async function read(client: Client, requestId: string, known: Identities): Promise<LookUpReport> {
     const mayUse = (environment: string | null) =>
       environment === null || client.environments.includes(environment);
-    const tenantIds = known.tenantIdsOf(client.tenant);
-    const outcome = await readInitiation(tenantIds, requestId);
-    const found = await search.findOwn(tenantIds, requestId, maxRequests);
+    const tenantId = known.tenantIdOf(client.tenant);
+    const outcome = await readInitiation(tenantId, requestId);
+    const found = await search.findOwn(tenantId, requestId, maxRequests);
 
     const reported = outcome && reportInitiation(outcome, known);
     const initiation = reported && mayUse(reported.environment) ? reported : null;
@@ -64,8 +64,7 @@ export function createLookUp({
   return (client, requestId) => {
     const known = identities();
     if (!known) return Promise.reject(stateUnavailable());
-    const [tenantId = client.tenant] = known.tenantIdsOf(client.tenant);
-    return limits.run(tenantId, () => read(client, requestId, known));
+    return limits.run(known.tenantIdOf(client.tenant), () => read(client, requestId, known));
   };
 }
 

@@ -91,6 +91,32 @@ const tables = (types: { readonly bytes: string; readonly time: string; readonly
     PRIMARY KEY (environment, lane)
   );
 
+  -- The names that a tenant has and has had. Its id, which all rows contain, is the first one.
+  CREATE TABLE tenant_name (
+    name text PRIMARY KEY,
+    tenant text NOT NULL,
+    named_at ${types.time} NOT NULL
+  );
+
+  -- The tenant of each API key and certificate that was ever configured: its SHA-256, as in the configuration.
+  CREATE TABLE credential (
+    hash text PRIMARY KEY,
+    tenant text NOT NULL
+  );
+
+  -- As tenant_name.
+  CREATE TABLE environment_name (
+    name text PRIMARY KEY,
+    environment text NOT NULL,
+    named_at ${types.time} NOT NULL
+  );
+
+  -- Origin and base path of the bank, of each environment that a write was sent to.
+  CREATE TABLE environment_address (
+    environment text PRIMARY KEY,
+    address text NOT NULL
+  );
+
   -- Each record has the hash of the one before it.
   CREATE TABLE audit (
     number ${types.time} PRIMARY KEY,

@@ -47,8 +47,7 @@ export interface RequestSearch {
    * The requests of one tenant with an `X-Request-ID`, at most about `limit`. Reads the same of the shared state whether other
    * tenants have used the id or not. Finds only requests that ended while `requests.selfService` was on.
    *
-   * @param tenantIds all identities of the tenant
    * @throws GatewayError STATE_UNAVAILABLE
    */
-  findOwn(tenantIds: readonly string[], requestId: string, limit: number): Promise<SearchResult>;
+  findOwn(tenantId: string, requestId: string, limit: number): Promise<SearchResult>;
 }

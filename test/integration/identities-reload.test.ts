@@ -1,87 +1,58 @@
 /** Changes of the configuration under stored payments: nothing is paid twice, sent to another bank, or shown to another tenant. */
 
 import assert from 'node:assert/strict';
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
-import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
-import { createMemoryState } from '../../src/state/memory.ts';
-import type { State } from '../../src/state/ports.ts';
-import { readAdminApi } from '../kit/admin-api.ts';
-import { call, jsonOf, type Reply } from '../kit/call.ts';
-import { createFailingState } from '../kit/failing-state.ts';
-import { type GatewayUnderTest, publicUrl, type Sections, startBank, startGateway } from '../kit/gateway.ts';
-import { initiation, transfersPath } from '../kit/request.ts';
+import { callAdminApi, readAdminApi } from '../kit/admin-api.ts';
+import { call } from '../kit/call.ts';
+import { createFaultyDatabase } from '../kit/faulty-database.ts';
+import { publicUrl, type Sections, startBank } from '../kit/gateway.ts';
+import { skipWithoutPostgres } from '../kit/postgres.ts';
+import { ask, change, client, idOf, isReplay, pay, shareDatabase, verdictOf } from '../kit/tenants.ts';
 import { until } from '../kit/within.ts';
-
-const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
-
-/** A client whose API key is named after it, unless another one is named. */
-const client = (name: string, key = name) => ({ name, apiKeySha256: sha256(`key of ${key}`) });
-
-const header = (key: string | undefined) =>
-  key === undefined ? [] : ([['X-API-Key', `key of ${key}`]] as const);
-
-const pay = ({ url }: GatewayUnderTest, key: string | undefined, requestId = randomUUID()): Promise<Reply> =>
-  call(url, { ...initiation, requestId, headers: [...initiation.headers, ...header(key)] });
-
-const ask = (
-  { url }: GatewayUnderTest,
-  method: 'GET' | 'DELETE',
-  key: string | undefined,
-  id: unknown,
-): Promise<Reply> => call(url, { method, path: `${transfersPath}/${id}`, headers: header(key) });
-
-const idOf = (reply: Reply) => jsonOf(reply).paymentId;
-const verdictOf = (reply: Reply) => reply.header('Penstock-Error') ?? reply.status;
-const isReplay = (reply: Reply) => reply.header('Idempotent-Replayed') === 'true';
-
-interface Setting {
-  readonly bank: SimulatedBank;
-  readonly sections: Sections;
-  readonly state: State;
-  readonly gateway: GatewayUnderTest;
-}
-
-/** A gateway with one bank as the environment `sandbox`. */
-async function start(
-  t: TestContext,
-  more: Sections = {},
-  state: State = createMemoryState(),
-): Promise<Setting> {
-  const bank = await startBank(t, { name: 'one' });
-  const sections = { environments: { sandbox: { baseUrl: bank.baseUrl } }, ...more };
-  return { bank, sections, state, gateway: await startGateway(t, sections, state) };
-}
 
 const refusal = (what: RegExp) => (thrown: unknown) => {
   assert.match(String(thrown), what);
   return true;
 };
 
+/** A gateway with one bank as the environment `sandbox`. */
+async function start(t: TestContext, more: Sections = {}) {
+  const shared = await shareDatabase(t);
+  const sections = { ...shared.sections, ...more };
+  return { ...shared, sections, gateway: await shared.startAnother(sections) };
+}
+
 describe('a tenant that is renamed', () => {
   const before = { clients: [client('shop')] };
-  const withoutFormerly = { clients: [client('store', 'shop')] };
-  const withFormerly = { ...withoutFormerly, tenants: { store: { formerly: ['shop'] } } };
+  const renamed = { clients: [client('store', 'shop')] };
 
-  test('is refused by a reload and by a start if the configuration does not name the former tenant, and the old configuration stays', async (t) => {
-    const { bank, gateway, sections, state } = await start(t, before);
+  test('is refused by a reload and by a start until it is renamed by the command, and the old configuration stays', async (t) => {
+    const { bank, gateway, sections, startAnother } = await start(t, before);
     const requestId = randomUUID();
     assert.equal((await pay(gateway, 'shop', requestId)).status, 201);
-    const says = refusal(/tenants: \{ store: \{ formerly: \[shop\] \} \}/);
-    await assert.rejects(gateway.reload({ ...sections, ...withoutFormerly }), says);
-    await assert.rejects(startGateway(t, { ...sections, ...withoutFormerly }, state), says);
+    const says = refusal(
+      /the API key of client "store" belongs to tenant "shop", .* to tenant "store"; .*penstock tenants rename shop store; .*penstock tenants move-credential store store/,
+    );
+    await assert.rejects(gateway.reload({ ...sections, ...renamed }), says);
+    await assert.rejects(startAnother({ ...sections, ...renamed }), says);
+    assert.ok(isReplay(await pay(gateway, 'shop', requestId)));
+
+    await change(gateway, 'tenants/shop/rename', 'store');
+    await gateway.reload({ ...sections, ...renamed });
     assert.ok(isReplay(await pay(gateway, 'shop', requestId)));
     assert.equal(bank.payments.length, 1);
   });
 
-  test('continues its payments, repeats and payments in doubt if the configuration names the former tenant', async (t) => {
+  test('continues its payments, repeats and payments in doubt under the new name', async (t) => {
     const { bank, gateway, sections } = await start(t, before);
     const [requestId, inDoubt] = [randomUUID(), randomUUID()];
     const first = await pay(gateway, 'shop', requestId);
     bank.injectFault({ name: 'reset', strikes: 'after-effect' }, { times: 1 });
-    assert.equal((await pay(gateway, 'shop', inDoubt)).header('Penstock-Error'), 'OUTCOME_UNKNOWN');
+    assert.equal(verdictOf(await pay(gateway, 'shop', inDoubt)), 'OUTCOME_UNKNOWN');
 
-    await gateway.reload({ ...sections, ...withFormerly });
+    await change(gateway, 'tenants/shop/rename', 'store');
+    await gateway.reload({ ...sections, ...renamed });
     const repeat = await pay(gateway, 'shop', requestId);
     assert.ok(isReplay(repeat));
     assert.equal(repeat.text, first.text);
@@ -91,134 +62,191 @@ describe('a tenant that is renamed', () => {
     const [listed] = (await readAdminApi(gateway, '/api/in-doubt')) as unknown as readonly {
       tenant: string;
     }[];
-    assert.equal(listed?.tenant, 'store', 'operators see the configured name');
+    assert.equal(listed?.tenant, 'store', 'operators see the new name');
   });
 
-  test('is the same tenant on an instance with the new name and on one with the old name', async (t) => {
-    const { bank, gateway: old, sections, state } = await start(t, before);
-    const renamed = await startGateway(t, { ...sections, ...withFormerly }, state);
-    for (const [first, second] of [
-      [old, renamed],
-      [renamed, old],
-    ] as const) {
-      const requestId = randomUUID();
-      const reply = await pay(first, 'shop', requestId);
-      assert.ok(isReplay(await pay(second, 'shop', requestId)));
-      assert.equal((await ask(second, 'GET', 'shop', idOf(reply))).status, 200);
-    }
-    assert.equal(bank.payments.length, 2);
-    await old.reload(sections);
-    assert.equal((await pay(old, 'shop')).status, 201);
+  test('keeps its former names: another tenant beside it cannot have one of them', async (t) => {
+    const { gateway, sections } = await start(t, before);
+    await change(gateway, 'tenants/shop/rename', 'store');
+    const both = { ...sections, clients: [client('store', 'shop'), client('shop', 'new key')] };
+    await assert.rejects(gateway.reload(both), refusal(/"store" and "shop" are names of one tenant/));
   });
 });
 
-describe('two tenants that are merged', () => {
-  test('continue the payments and the repeats of both', async (t) => {
-    const { bank, gateway, sections } = await start(t, { clients: [client('shop'), client('rival')] });
-    const ids = { shop: randomUUID(), rival: randomUUID() };
-    const replies = {
-      shop: await pay(gateway, 'shop', ids.shop),
-      rival: await pay(gateway, 'rival', ids.rival),
-    };
-    assert.equal(verdictOf(await ask(gateway, 'GET', 'shop', idOf(replies.rival))), 'PAYMENT_UNKNOWN');
-
-    const clients = [client('shop'), { ...client('rival'), tenant: 'shop' }];
-    await assert.rejects(gateway.reload({ ...sections, clients }), refusal(/formerly: \[rival\]/));
-    await gateway.reload({ ...sections, clients, tenants: { shop: { formerly: ['rival'] } } });
-    for (const key of ['shop', 'rival'] as const) {
-      for (const first of ['shop', 'rival'] as const) {
-        const repeat = await pay(gateway, key, ids[first]);
-        assert.ok(isReplay(repeat), `${key} repeats what ${first} sent`);
-        assert.equal(repeat.text, replies[first].text);
-        assert.equal((await ask(gateway, 'GET', key, idOf(replies[first]))).status, 200);
+for (const dialect of ['sqlite', 'postgres'] as const)
+  describe(`two instances with the old and the new configuration on one database: ${dialect}`, {
+    skip: dialect === 'postgres' && skipWithoutPostgres,
+  }, () => {
+    test('find the payments and repeats of each other after a tenant was renamed', async (t) => {
+      const { bank, sections, startAnother } = await shareDatabase(t, dialect);
+      const old = await startAnother({ ...sections, clients: [client('shop')] });
+      await change(old, 'tenants/shop/rename', 'store');
+      const renamed = await startAnother({ ...sections, clients: [client('store', 'shop')] });
+      for (const [first, second] of [
+        [old, renamed],
+        [renamed, old],
+      ] as const) {
+        const requestId = randomUUID();
+        const reply = await pay(first, 'shop', requestId);
+        assert.equal(reply.status, 201);
+        assert.ok(isReplay(await pay(second, 'shop', requestId)));
+        assert.equal((await ask(second, 'GET', 'shop', idOf(reply))).status, 200);
       }
-    }
-    assert.equal(bank.payments.length, 2);
+      assert.equal(bank.payments.length, 2);
+      await old.reload({ ...sections, clients: [client('shop')] });
+      const again = await startAnother({ ...sections, clients: [client('shop')] });
+      assert.equal((await pay(again, 'shop')).status, 201);
+    });
+
+    test('find the payments and repeats of each other after an environment was renamed', async (t) => {
+      const { bank, sections, startAnother } = await shareDatabase(t, dialect);
+      const old = await startAnother(sections);
+      const requestId = randomUUID();
+      const first = await pay(old, undefined, requestId);
+      await change(old, 'environments/sandbox/rename', 'bank-a');
+      const renamed = await startAnother({ environments: { 'bank-a': { baseUrl: bank.baseUrl } } });
+      assert.ok(isReplay(await pay(renamed, undefined, requestId)));
+      const read = await ask(renamed, 'GET', undefined, idOf(first));
+      assert.deepEqual([read.status, read.header('Penstock-Environment')], [200, 'bank-a']);
+      const second = await pay(renamed, undefined);
+      const cancelled = await ask(old, 'DELETE', undefined, idOf(second));
+      assert.deepEqual([cancelled.status, cancelled.header('Penstock-Environment')], [204, 'sandbox']);
+      assert.equal(bank.payments.length, 2);
+    });
+
+    test('do not show the payments of a tenant that only one of them has to the other one', async (t) => {
+      const { bank, sections, startAnother } = await shareDatabase(t, dialect);
+      const one = await startAnother({ ...sections, clients: [client('shop')] });
+      const other = await startAnother({ ...sections, clients: [client('rival')] });
+      const payment = await pay(other, 'rival');
+      const before = bank.requests.length;
+      await until(10_000, 'the other instance knows of the tenant', async () => {
+        const reply = await ask(one, 'GET', 'shop', 'never-recorded');
+        return verdictOf(reply) === 'PAYMENT_UNKNOWN';
+      });
+      const reads = bank.requests.length;
+      for (const method of ['GET', 'DELETE'] as const)
+        assert.equal(verdictOf(await ask(one, method, 'shop', idOf(payment))), 'PAYMENT_UNKNOWN');
+      assert.equal(bank.requests.length, reads);
+      assert.ok(reads >= before);
+    });
+
+    test('are refused if they fix different addresses for an environment, and nothing is sent to the second one', async (t) => {
+      const { bank, sections, startAnother } = await shareDatabase(t, dialect);
+      const other = await startBank(t, { name: 'two' });
+      const one = await startAnother(sections);
+      const second = await startAnother({ environments: { sandbox: { baseUrl: other.baseUrl } } });
+      assert.equal((await pay(one, undefined)).status, 201);
+      assert.equal(verdictOf(await pay(second, undefined)), 'STATE_UNAVAILABLE');
+      assert.deepEqual([bank.payments.length, other.requests.length], [1, 0]);
+    });
   });
 
-  test('are paid once on two instances that reload one after the other, if the clients of one were removed before', async (t) => {
-    const before = { clients: [client('shop'), client('rival')] };
-    const { bank, gateway: one, sections, state } = await start(t, before, withoutMessages());
-    const other = await startGateway(t, sections, state);
-    for (const instance of [one, other]) await instance.reload({ ...sections, clients: [client('shop')] });
-
-    const clients = [client('shop'), { ...client('rival'), tenant: 'shop' }];
-    const merged = { ...sections, clients, tenants: { shop: { formerly: ['rival'] } } };
-    await one.reload(merged);
+describe('a client that works for another tenant', () => {
+  test('is refused until the command has moved it, and leaves its payments to the former tenant', async (t) => {
+    const { bank, gateway, sections, startAnother } = await start(t, {
+      clients: [{ ...client('till'), tenant: 'shop' }, client('shop')],
+    });
     const requestId = randomUUID();
-    assert.equal((await pay(one, 'rival', requestId)).status, 201);
-    assert.equal((await pay(other, 'rival', requestId)).status, 401);
-    await other.reload(merged);
-    assert.ok(isReplay(await pay(other, 'rival', requestId)));
-    assert.equal(bank.payments.length, 1);
+    const first = await pay(gateway, 'till', requestId);
+    const moved = { ...sections, clients: [{ ...client('till'), tenant: 'rival' }, client('shop')] };
+    const says = refusal(/penstock tenants move-credential till rival/);
+    await assert.rejects(gateway.reload(moved), says);
+    await change(gateway, 'clients/till/move-credential', 'rival');
+    await gateway.reload(moved);
+    assert.equal(verdictOf(await ask(gateway, 'GET', 'till', idOf(first))), 'PAYMENT_UNKNOWN');
+    assert.equal((await ask(gateway, 'GET', 'shop', idOf(first))).status, 200);
+    assert.ok(isReplay(await pay(gateway, 'shop', requestId)), 'the repeat of the former tenant');
+    assert.equal((await pay(gateway, 'till')).status, 201);
+    assert.equal(bank.payments.length, 2);
+    await assert.rejects(startAnother(sections), refusal(/penstock tenants move-credential till shop/));
   });
 });
-
-/** A state whose instances learn of changes only when they read them, every second. */
-function withoutMessages(): State {
-  const state = createMemoryState();
-  return { ...state, pubsub: { ...state.pubsub, publish: async () => {} } };
-}
 
 describe('clients that are configured for the first time', () => {
   const clients = [client('shop')];
 
-  test('are refused after anonymous payments if no tenant continues or ends them', async (t) => {
-    const { bank, gateway, sections, state } = await start(t);
-    const requestId = randomUUID();
-    assert.equal((await pay(gateway, undefined, requestId)).status, 201);
-    const says = refusal(/formerly: \[anonymous\].*retired: \[anonymous\]/);
-    await assert.rejects(gateway.reload({ ...sections, clients }), says);
-    await assert.rejects(startGateway(t, { ...sections, clients }, state), says);
-    assert.ok(isReplay(await pay(gateway, undefined, requestId)));
-    assert.equal(bank.payments.length, 1);
-  });
-
-  test('are refused if an earlier release, which recorded no tenants, may have made anonymous payments', async (t) => {
-    const ofEarlierRelease = createMemoryState();
-    await ofEarlierRelease.keyValues.write('environment:active', '');
-    const { gateway, sections } = await start(t, {}, ofEarlierRelease);
-    const says = refusal(/formerly: \[anonymous\].*retired: \[anonymous\]/);
-    await assert.rejects(gateway.reload({ ...sections, clients }), says);
-    await gateway.reload({ ...sections, clients, tenants: { shop: { formerly: ['anonymous'] } } });
-  });
-
-  test('are accepted if nothing was paid before', async (t) => {
-    const { gateway, sections } = await start(t);
-    assert.equal((await ask(gateway, 'GET', undefined, 'unknown')).status, 404);
-    await gateway.reload({ ...sections, clients });
-    assert.equal((await pay(gateway, 'shop')).status, 201);
-  });
-
-  test('continue anonymous payments if their tenant was formerly anonymous', async (t) => {
-    const { bank, gateway, sections } = await start(t);
+  test('are refused after payments without clients until their tenant is named', async (t) => {
+    const { bank, gateway, sections, startAnother } = await start(t);
     const requestId = randomUUID();
     const first = await pay(gateway, undefined, requestId);
-    await gateway.reload({ ...sections, clients, tenants: { shop: { formerly: ['anonymous'] } } });
+    const says = refusal(/payments were made without clients, .*penstock tenants rename anonymous NEW/);
+    await assert.rejects(gateway.reload({ ...sections, clients }), says);
+    await assert.rejects(startAnother({ ...sections, clients }), says);
+    assert.ok(isReplay(await pay(gateway, undefined, requestId)));
+
+    await change(gateway, 'tenants/anonymous/rename', 'shop');
+    await gateway.reload({ ...sections, clients });
     assert.ok(isReplay(await pay(gateway, 'shop', requestId)));
     assert.equal((await ask(gateway, 'DELETE', 'shop', idOf(first))).status, 204);
     assert.equal(bank.payments.length, 1);
   });
 
-  test('cannot use anonymous payments if the tenant anonymous is retired', async (t) => {
+  test('cannot use the payments without clients if these were given to another tenant', async (t) => {
     const { bank, gateway, sections } = await start(t);
     const first = await pay(gateway, undefined);
-    await gateway.reload({ ...sections, clients, tenants: { retired: ['anonymous'] } });
+    await change(gateway, 'tenants/anonymous/rename', 'former');
+    await gateway.reload({ ...sections, clients });
     const before = bank.requests.length;
-    assert.equal(verdictOf(await ask(gateway, 'GET', 'shop', idOf(first))), 'PAYMENT_UNKNOWN');
-    assert.equal(verdictOf(await ask(gateway, 'DELETE', 'shop', idOf(first))), 'PAYMENT_UNKNOWN');
+    for (const method of ['GET', 'DELETE'] as const)
+      assert.equal(verdictOf(await ask(gateway, method, 'shop', idOf(first))), 'PAYMENT_UNKNOWN');
     assert.equal(bank.requests.length, before);
+  });
+
+  test('are accepted if nothing was paid before, and are then the only tenant', async (t) => {
+    const { gateway, sections } = await start(t);
+    assert.equal((await ask(gateway, 'GET', undefined, 'unknown')).status, 404);
+    await gateway.reload({ ...sections, clients });
+    assert.equal((await pay(gateway, 'shop')).status, 201);
+    assert.equal(verdictOf(await ask(gateway, 'GET', 'shop', 'unknown')), 404, 'the answer of the bank');
+  });
+
+  test('do not get payments that an instance without clients makes afterwards', async (t) => {
+    const { bank, gateway: old, sections, startAnother } = await start(t);
+    const gateway = await startAnother({ ...sections, clients });
+    const payment = await pay(old, undefined);
+    await until(
+      10_000,
+      'the instance with clients knows of the other tenant',
+      async () => verdictOf(await ask(gateway, 'GET', 'shop', 'never-recorded')) === 'PAYMENT_UNKNOWN',
+    );
+    const before = bank.requests.length;
+    assert.equal(verdictOf(await ask(gateway, 'DELETE', 'shop', idOf(payment))), 'PAYMENT_UNKNOWN');
+    assert.equal(bank.requests.length, before);
+    await assert.rejects(startAnother({ ...sections, clients }), refusal(/rename anonymous NEW/));
+  });
+});
+
+describe('clients and tenants that are added, and keys that change', () => {
+  test('continue without a command', async (t) => {
+    const { bank, gateway, sections } = await start(t, { clients: [client('shop')] });
+    const requestId = randomUUID();
+    const first = await pay(gateway, 'shop', requestId);
+    const clients = [
+      client('shop', 'new key'),
+      { ...client('till'), tenant: 'shop' },
+      client('rival', 'key of rival'),
+    ];
+    await gateway.reload({ ...sections, clients });
+    assert.equal((await pay(gateway, 'shop')).status, 401, 'the former key');
+    for (const key of ['new key', 'till']) {
+      assert.ok(isReplay(await pay(gateway, key, requestId)));
+      assert.equal((await ask(gateway, 'GET', key, idOf(first))).status, 200);
+    }
+    assert.equal(verdictOf(await ask(gateway, 'GET', 'key of rival', idOf(first))), 'PAYMENT_UNKNOWN');
+    assert.equal(bank.payments.length, 1);
   });
 });
 
 describe('a tenant that is removed', () => {
-  test('leaves payments that the remaining tenant can neither read nor cancel, and continues them when it is configured again', async (t) => {
+  test('is refused with 401, no other tenant can use its payments, and it continues them when it is configured again', async (t) => {
     const both = [client('shop'), client('rival')];
     const { bank, gateway, sections } = await start(t, { clients: both });
     const requestId = randomUUID();
     const first = await pay(gateway, 'rival', requestId);
     await gateway.reload({ ...sections, clients: [client('shop')] });
     const before = bank.requests.length;
+    assert.equal((await ask(gateway, 'GET', 'rival', idOf(first))).status, 401);
     for (const method of ['GET', 'DELETE'] as const)
       assert.equal(verdictOf(await ask(gateway, method, 'shop', idOf(first))), 'PAYMENT_UNKNOWN');
     assert.equal(verdictOf(await ask(gateway, 'DELETE', 'shop', 'never-recorded')), 'PAYMENT_UNKNOWN');
@@ -231,23 +259,28 @@ describe('a tenant that is removed', () => {
 });
 
 describe('an environment that is removed', () => {
-  test('leaves payments whose requests are refused, and never sent to another bank', async (t) => {
-    const [sandbox, production] = [await startBank(t, { name: 'one' }), await startBank(t, { name: 'two' })];
+  test('leaves payments whose requests are refused, and never sent to another bank, until it is configured again', async (t) => {
+    const { bank: sandbox, startAnother } = await shareDatabase(t);
+    const production = await startBank(t, { name: 'two' });
     const environments = {
       active: 'sandbox',
       sandbox: { baseUrl: sandbox.baseUrl },
       production: { baseUrl: production.baseUrl },
     };
-    const gateway = await startGateway(t, { environments }, createMemoryState());
+    const gateway = await startAnother({ environments });
     const first = await pay(gateway, undefined);
     const onlyProduction = { environments: { production: environments.production } };
     await gateway.reload(onlyProduction);
-    for (const method of ['GET', 'DELETE'] as const)
-      assert.equal(verdictOf(await ask(gateway, method, undefined, idOf(first))), 'STATE_UNAVAILABLE');
-    assert.equal(
-      verdictOf(await ask(gateway, 'DELETE', undefined, 'never-recorded')),
-      'ENVIRONMENT_MISMATCH',
-    );
+    for (const instance of [gateway, await startAnother(onlyProduction)]) {
+      for (const method of ['GET', 'DELETE'] as const) {
+        const reply = await ask(instance, method, undefined, idOf(first));
+        assert.deepEqual([reply.status, verdictOf(reply)], [503, 'STATE_UNAVAILABLE']);
+      }
+      assert.equal(
+        verdictOf(await ask(instance, 'DELETE', undefined, 'never-recorded')),
+        'ENVIRONMENT_MISMATCH',
+      );
+    }
     assert.deepEqual(production.requests, []);
     await gateway.reload({ environments });
     assert.equal((await ask(gateway, 'DELETE', undefined, idOf(first))).status, 204);
@@ -258,49 +291,121 @@ describe('a bank whose address changes', () => {
   async function startAndMove(t: TestContext) {
     const setting = await start(t);
     const other = await startBank(t, { name: 'two' });
-    const moved = (movedFrom?: readonly string[]) => ({
-      environments: { sandbox: { baseUrl: other.baseUrl, ...(movedFrom && { movedFrom }) } },
-    });
-    return { ...setting, other, moved };
+    return { ...setting, other, moved: { environments: { sandbox: { baseUrl: other.baseUrl } } } };
   }
 
-  test('is another bank: its payments are refused, a warning says what to write, and new payments go to the new address', async (t) => {
-    const { bank, other, moved, gateway, sections } = await startAndMove(t);
-    const requestId = randomUUID();
-    const first = await pay(gateway, undefined, requestId);
-    await gateway.reload(moved());
-    assert.match(gateway.logLines.join(''), /environments\.sandbox\.movedFrom: \[http:/);
-    for (const method of ['GET', 'DELETE'] as const) {
-      const reply = await ask(gateway, method, undefined, idOf(first));
-      assert.equal(verdictOf(reply), 'STATE_UNAVAILABLE');
-      assert.match(reply.text, /environments\.sandbox\.movedFrom/);
-    }
-    assert.ok(isReplay(await pay(gateway, undefined, requestId)));
+  test('is refused by a reload and by a start after its first payment, and nothing is sent there', async (t) => {
+    const { bank, other, moved, gateway, startAnother } = await startAndMove(t);
+    const first = await pay(gateway, undefined);
+    const says = refusal(
+      new RegExp(
+        `environments.sandbox.baseUrl: payments were sent to ${bank.baseUrl}, and the configuration says ${other.baseUrl}; ` +
+          `.*penstock environment moved sandbox --to ${other.baseUrl}; otherwise give the other bank another name`,
+      ),
+    );
+    await assert.rejects(gateway.reload(moved), says);
+    await assert.rejects(startAnother(moved), says);
+    assert.equal((await ask(gateway, 'DELETE', undefined, idOf(first))).status, 204);
     assert.deepEqual(other.requests, []);
-
-    const second = await pay(gateway, undefined);
-    assert.equal((await ask(gateway, 'GET', undefined, idOf(second))).status, 200);
-    assert.deepEqual([bank.payments.length, other.payments.length], [1, 1]);
-
-    await gateway.reload(moved([bank.baseUrl]));
-    const before = other.requests.length;
-    for (const reply of [first, second])
-      assert.notEqual(verdictOf(await ask(gateway, 'GET', undefined, idOf(reply))), 'STATE_UNAVAILABLE');
-    assert.equal(other.requests.length, before + 2);
-    await gateway.reload(sections);
-    assert.equal((await ask(gateway, 'GET', undefined, idOf(first))).status, 200);
   });
 
-  test('is the same bank if movedFrom says so: its payments continue at the new address', async (t) => {
-    const { bank, other, moved, gateway } = await startAndMove(t);
+  test('continues its payments at the new address after the command, on instances that reload in any order', async (t) => {
+    const { bank, other, moved, gateway, sections, startAnother } = await startAndMove(t);
+    const second = await startAnother(sections);
     other.nextPaymentId('same-id');
-    await pay(gateway, undefined);
+    await call(other.baseUrl, { method: 'GET', path: '/' });
     bank.nextPaymentId('same-id');
-    await pay(gateway, undefined);
-    await gateway.reload(moved([bank.baseUrl]));
+    const requestId = randomUUID();
+    await pay(gateway, undefined, requestId);
+    await change(gateway, 'environments/sandbox/moved', other.baseUrl);
+    await gateway.reload(moved);
     const before = other.requests.length;
     await ask(gateway, 'GET', undefined, 'same-id');
     assert.equal(other.requests.length, before + 1);
+    assert.ok(isReplay(await pay(gateway, undefined, requestId)));
+    assert.ok(isReplay(await pay(second, undefined, requestId)), 'the instance with the old configuration');
+    assert.equal((await ask(second, 'GET', undefined, 'same-id')).status, 200);
+    await assert.rejects(startAnother(sections), refusal(/environment moved sandbox/));
+    await second.reload(moved);
+  });
+
+  test('can change freely until something was sent, also if only reads were', async (t) => {
+    const { bank, other, moved, gateway } = await startAndMove(t);
+    assert.equal((await ask(gateway, 'GET', undefined, 'unknown')).status, 404);
+    await gateway.reload(moved);
+    assert.equal((await pay(gateway, undefined)).status, 201);
+    assert.deepEqual([bank.payments.length, other.payments.length], [0, 1]);
+    const { status } = await callAdminApi(gateway, 'POST', '/api/environments/none/moved', {
+      to: 'https://bank.example',
+      reason: 'a test',
+    });
+    assert.equal(status, 404);
+  });
+
+  test('is another environment under another name, and leaves the payments of the former one', async (t) => {
+    const { bank, other, gateway } = await startAndMove(t);
+    const first = await pay(gateway, undefined);
+    await gateway.reload({
+      environments: {
+        active: 'sandbox',
+        sandbox: { baseUrl: bank.baseUrl },
+        'bank-b': { baseUrl: other.baseUrl },
+      },
+    });
+    assert.equal((await ask(gateway, 'DELETE', undefined, idOf(first))).status, 204);
+    assert.deepEqual(other.requests, []);
+  });
+
+  test('may be that of another environment of a hub', async (t) => {
+    const { bank, gateway } = await startAndMove(t);
+    await pay(gateway, undefined);
+    const baseUrl = bank.baseUrl;
+    await gateway.reload({
+      environments: {
+        active: 'sandbox',
+        sandbox: { baseUrl, headers: { 'X-BIC': 'BANKAEXX' } },
+        'bank-b': { baseUrl, headers: { 'X-BIC': 'BANKBEXX' } },
+      },
+    });
+    assert.equal((await pay(gateway, undefined)).status, 201);
+  });
+});
+
+describe('an environment that is renamed', () => {
+  test('cannot be configured under both names', async (t) => {
+    const { bank, gateway } = await start(t);
+    await change(gateway, 'environments/sandbox/rename', 'bank-a');
+    const { baseUrl } = bank;
+    const both = {
+      environments: {
+        active: 'sandbox',
+        sandbox: { baseUrl },
+        'bank-a': { baseUrl, headers: { 'X-BIC': 'BANKAEXX' } },
+      },
+    };
+    await assert.rejects(
+      gateway.reload(both),
+      refusal(/"sandbox" and "bank-a" are names of one environment/),
+    );
+  });
+});
+
+describe('a configuration with several contradictions', () => {
+  test('is refused with all of them at once, and nothing of it is stored', async (t) => {
+    const { bank, gateway, sections } = await start(t, { clients: [client('shop'), client('till')] });
+    await pay(gateway, 'shop');
+    const other = await startBank(t, { name: 'two' });
+    const wrong = {
+      clients: [client('store', 'shop'), { ...client('till'), tenant: 'rival' }, client('new')],
+      environments: { sandbox: { baseUrl: other.baseUrl }, 'bank-b': { baseUrl: bank.baseUrl } },
+    };
+    await assert.rejects(
+      gateway.reload({ ...wrong, environments: { active: 'sandbox', ...wrong.environments } }),
+      refusal(/rename shop store.*\n.*move-credential till rival.*\n.*environment moved sandbox/),
+    );
+    for (const name of ['store', 'new', 'rival']) await change(gateway, 'tenants/shop/rename', name); // it would be in use
+    await change(gateway, 'environments/sandbox/rename', 'bank-b');
+    await gateway.reload(sections);
   });
 });
 
@@ -321,96 +426,88 @@ describe('a replay after listen.publicUrl changed', () => {
   });
 });
 
-describe('the state of an earlier release', () => {
-  const keyOf = (paymentId: string) =>
-    `payment:${createHash('sha256').update(paymentId).digest('base64url')}`;
-
-  /** As release 1.0 wrote it: two payments of two tenants in two environments, and no record of identities. */
-  async function earlierState() {
-    const state = createMemoryState();
-    const { keyValues } = state;
-    await keyValues.write('environment:active', '{"environment":"sandbox","version":3,"epoch":"first"}');
-    const record = (environment: string, tenant: string) =>
-      `{"v":1,"homes":[{"environment":"${environment}","tenant":"${tenant}"}],"renewedAt":${Date.now()},"endless":false}`;
-    await keyValues.write(keyOf('own'), record('sandbox', 'shop'));
-    await keyValues.write(keyOf('foreign'), record('sandbox', 'rival'));
-    await keyValues.write(keyOf('elsewhere'), record('production', 'shop'));
-    return state;
-  }
-
-  test('is read: payments of removed tenants and environments are refused, and own payments continue', async (t) => {
-    const { bank, gateway } = await start(t, { clients: [client('shop')] }, await earlierState());
-    bank.nextPaymentId('own');
-    await call(bank.baseUrl, initiation);
-    const before = bank.requests.length;
-    assert.equal(verdictOf(await ask(gateway, 'DELETE', 'shop', 'foreign')), 'PAYMENT_UNKNOWN');
-    assert.equal(verdictOf(await ask(gateway, 'DELETE', 'shop', 'elsewhere')), 'STATE_UNAVAILABLE');
-    assert.equal(verdictOf(await ask(gateway, 'DELETE', 'shop', 'never-recorded')), 'ENVIRONMENT_MISMATCH');
-    assert.equal(bank.requests.length, before);
-    assert.equal((await ask(gateway, 'DELETE', 'shop', 'own')).status, 204);
-  });
-});
-
-describe('a state that cannot be read at the start', () => {
-  test('refuses requests until the identities are known, and serves them afterwards', async (t) => {
-    const shared = createMemoryState();
-    const { bank, gateway: first, sections } = await start(t, { clients: [client('shop')] }, shared);
+describe('a database that cannot be reached', () => {
+  test('at the start: requests are refused until the configuration has been compared, and served afterwards', async (t) => {
+    const { bank, gateway: first, sections, startAnother } = await start(t, { clients: [client('shop')] });
     const payment = await pay(first, 'shop');
-    const state = createFailingState(shared);
-    state.fail();
-    const second = await startGateway(t, { ...sections, clients: [client('shop')] }, state);
-    assert.equal(verdictOf(await ask(second, 'GET', 'shop', idOf(payment))), 'STATE_UNAVAILABLE');
-    state.recover();
+    let fault: ReturnType<typeof createFaultyDatabase> | undefined;
+    const second = await startAnother(sections, (database) => {
+      fault = createFaultyDatabase(database);
+      fault.fail('before', /tenant_name/);
+      return fault;
+    });
+    const reply = await ask(second, 'GET', 'shop', idOf(payment));
+    assert.deepEqual([reply.status, verdictOf(reply)], [503, 'STATE_UNAVAILABLE']);
+    assert.equal(verdictOf(await pay(second, 'shop')), 'STATE_UNAVAILABLE');
+    fault?.recover();
     await until(
       10_000,
-      'the identities are known',
+      'the configuration has been compared',
       async () => (await ask(second, 'GET', 'shop', idOf(payment))).status === 200,
     );
     assert.equal(bank.payments.length, 1);
   });
 
-  test('refuses requests and is not ready while the record of identities is unreadable', async (t) => {
-    const state = createMemoryState();
-    await state.keyValues.write('identities', 'garbage');
-    const { bank, gateway } = await start(t, {}, state);
-    assert.equal(verdictOf(await pay(gateway, undefined)), 'STATE_UNAVAILABLE');
-    const ready = () => call(gateway.adminUrl, { method: 'GET', path: '/health/ready' });
-    assert.match(
-      (await ready()).text,
-      /The key \\"identities\\" of the shared state has an unexpected value/,
-    );
-    assert.equal((await ready()).status, 503);
-    assert.deepEqual(bank.requests, []);
-    await state.keyValues.remove('identities');
-    await until(10_000, 'the instance is ready', async () => (await ready()).status === 200);
-    assert.equal((await pay(gateway, undefined)).status, 201);
-  });
-
-  test('refuses all requests with the cause if it turns out to contradict the configuration', async (t) => {
-    const shared = createMemoryState();
-    const { bank, sections, gateway: first } = await start(t, { clients: [client('shop')] }, shared);
+  test('at the start: all requests are refused with the cause if it turns out to contradict the configuration', async (t) => {
+    const { bank, sections, gateway: first, startAnother } = await start(t, { clients: [client('shop')] });
     const requestId = randomUUID();
     await pay(first, 'shop', requestId);
-    const state = createFailingState(shared);
-    state.fail();
-    const second = await startGateway(t, { ...sections, clients: [client('store', 'shop')] }, state);
-    state.recover();
+    let fault: ReturnType<typeof createFaultyDatabase> | undefined;
+    const renamed = { ...sections, clients: [client('store', 'shop')] };
+    const second = await startAnother(renamed, (database) => {
+      fault = createFaultyDatabase(database);
+      fault.fail('before', /tenant_name/);
+      return fault;
+    });
+    fault?.recover();
     await until(10_000, 'the contradiction is reported', async () => {
       const { text } = await call(second.adminUrl, { method: 'GET', path: '/health/ready' });
-      return text.includes('tenants: { store: { formerly: [shop] } }');
+      return text.includes('penstock tenants rename shop store');
     });
     const reply = await pay(second, 'shop', requestId);
     assert.deepEqual([reply.status, verdictOf(reply)], [503, 'STATE_UNAVAILABLE']);
     assert.match(reply.text, /contradict/);
     assert.ok(!reply.text.includes('store'), 'the TPP does not see names of tenants');
-    assert.match(second.logLines.join(''), /"level":"error".*formerly: \[shop\]/);
+    assert.match(second.logLines.join(''), /"level":"error".*tenants rename shop store/);
     assert.equal(bank.payments.length, 1);
 
-    await second.reload({
-      ...sections,
-      clients: [client('store', 'shop')],
-      tenants: { store: { formerly: ['shop'] } },
+    await change(first, 'tenants/shop/rename', 'store');
+    await until(10_000, 'the command has resolved it', async () =>
+      isReplay(await pay(second, 'shop', requestId)),
+    );
+    assert.equal(bank.payments.length, 1);
+  });
+
+  test('at a reload: it is refused, and the old configuration stays', async (t) => {
+    const { sections, startAnother } = await shareDatabase(t);
+    let fault: ReturnType<typeof createFaultyDatabase> | undefined;
+    const gateway = await startAnother({ ...sections, clients: [client('shop')] }, (database) => {
+      fault = createFaultyDatabase(database);
+      return fault;
     });
-    assert.ok(isReplay(await pay(second, 'shop', requestId)));
+    const next = { ...sections, clients: [client('shop'), client('rival')] };
+    fault?.fail('before');
+    await assert.rejects(gateway.reload(next), refusal(/reload again when \/health\/ready returns 200/));
+    fault?.recover();
+    await gateway.reload(next);
+  });
+
+  test('when an address is to be recorded: nothing is sent', async (t) => {
+    const { bank, sections, startAnother } = await shareDatabase(t);
+    let fault: ReturnType<typeof createFaultyDatabase> | undefined;
+    const gateway = await startAnother(sections, (database) => {
+      fault = createFaultyDatabase(database);
+      return fault;
+    });
+    fault?.fail('before', /environment_address/);
+    assert.equal(verdictOf(await pay(gateway, undefined)), 'STATE_UNAVAILABLE');
+    assert.deepEqual(bank.payments, []);
+    fault?.recover();
+    assert.equal((await pay(gateway, undefined)).status, 201);
+    const recordings = () =>
+      (fault?.statements ?? []).filter((text) => text.includes('INTO environment_address'));
+    const { length } = recordings();
+    assert.equal((await pay(gateway, undefined)).status, 201);
+    assert.equal(recordings().length, length, 'once for each process and environment');
   });
 });

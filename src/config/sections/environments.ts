@@ -146,12 +146,6 @@ export const environment = z.strictObject(
     pollHeaders: callerFieldNames().describe(
       'Further header fields of the TPP without which the bank refuses reads, such as `[TPP-Request-ID]`. They are kept as those in callerHeaders, but cached statuses do not depend on them. A poll always has a `Date` of its own.',
     ),
-    movedFrom: z
-      .array(webAddress())
-      .prefault([])
-      .describe(
-        'Former values of baseUrl of the same bank. Requests for payments that were created there go to the new address; without this setting, they are refused.',
-      ),
     standardVersion: z
       .string({ error: 'expected a version in quotes, such as "1.3.11"' })
       .regex(/^\d{1,3}\.\d{1,3}(\.\d{1,3})?$/, 'expected a version such as 1.3.11')

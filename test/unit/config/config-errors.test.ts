@@ -42,7 +42,7 @@ port: 8080
       ':16 deadlines.connect: 10s must be below deadlines.status (10s), otherwise connecting can use the whole deadline; lower it, or raise deadlines.status',
       ':17 statusCache.finalTtl: expected a duration such as 500ms, 10s, 2min, 24h or 400d; add the unit to the number',
       ':17 statusCache.pendingTtl: 1min must not exceed statusCache.pendingTtlMax (15s), because it grows up to that value; lower it, or raise statusCache.pendingTtlMax',
-      ':18 port: unknown key port; allowed: listen, admin, standard, clients, tenants, environments, state, idempotency, payments, statusCache, notifications, deadlines, upstream, circuit, shaping, contract, requests, log, tracing (did you mean listen.port?)',
+      ':18 port: unknown key port; allowed: listen, admin, standard, clients, environments, state, idempotency, payments, statusCache, notifications, deadlines, upstream, circuit, shaping, contract, requests, log, tracing (did you mean listen.port?)',
     ]);
   });
 

@@ -145,11 +145,6 @@ const contradictions: readonly (readonly [what: string, text: string, ...errors:
     ':2 state.file: state.file and state.postgres cannot be set together: each is the whole database; remove one of them',
   ],
   [
-    'PostgreSQL without Redis',
-    `${minimalConfig}state: { postgres: 'postgres://penstock@db:5432/penstock' }`,
-    ':2 state.postgres: tenants and banks are still recorded in Redis, and without it in the memory of each instance: set state.redis as well',
-  ],
-  [
     'a shared port without PostgreSQL',
     `${minimalConfig}listen: { reusePort: true }\nstate: { redis: 'redis://r:6379' }`,
     ':2 listen.reusePort: processes that share a port need one database, otherwise a payment could be sent twice; set state.postgres',
