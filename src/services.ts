@@ -158,6 +158,7 @@ export function createServices(
     return count === undefined ? [] : [{ labels: {}, value: count }];
   });
   const isAlone = database.dialect === 'sqlite';
+  if (!isAlone && !state.tokenBuckets.isShared) metrics.set('penstock_shaping_alone', {}, 1);
   const statusCache = createStatusCacheServices(statusPlaces(encryptedState, isAlone), undefined, log);
   const loadShedding = createLoadShedder(reportShedding(log, metrics));
   const notifications = createNotifications({

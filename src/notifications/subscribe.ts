@@ -37,6 +37,8 @@ export interface SubscribeDependencies {
   readonly store: SubscriptionStore;
   /** The key of a payment in the shared state. */
   readonly paymentKeyOf: (environmentId: string, paymentId: string) => string;
+  /** Whether all instances find a stored subscription. */
+  readonly canStore: boolean;
   /** Whether stored fields of the TPP are protected: encrypted, or in the memory of this process. */
   readonly mayStoreCredentials: boolean;
   /** Whether the gateway can read the status of this payment for the TPP. */
@@ -119,12 +121,13 @@ async function subscribeTo(
   response: PisResponse,
   { url, content: preferred, headers: requestHeaders }: WantedSubscription,
 ): Promise<NotificationContent | undefined> {
-  const { store, mayStoreCredentials, canPoll, firstReadMs, keepForMs } = dependencies;
+  const { store, canStore, mayStoreCredentials, canPoll, firstReadMs, keepForMs } = dependencies;
   const { operation, client } = request;
   const paymentId = operation.paymentId ?? response.meaning?.paymentId;
   const headers = pollHeadersOf(requestHeaders, request.environment);
   const refuse = (why: string) => logReason(dependencies, request, why);
   if (paymentId === undefined) return undefined; // an accepted initiation names one
+  if (!canStore) return refuse(withoutRedisReason);
   if (!canPoll(request, paymentId)) return refuse(signedReason);
   if (!mayStoreCredentials && needEncryption(headers, request.environment)) return refuse(tokenReason);
   if (!areStorable(headers)) return refuse(`its credentials exceed ${maxHeaderBytes} bytes`);
@@ -187,6 +190,7 @@ const unsubscribed = 'a payment status is not subscribed';
 const urlReason = 'TPP-Notification-URI is not below one of clients[].notifications.urls';
 const signedReason =
   'the TPP signs its requests, and environments.NAME.signing is not set: the gateway cannot read the status';
+const withoutRedisReason = 'with PostgreSQL, webhooks need state.redis until they are in the database';
 const tokenReason =
   'access tokens, and the fields that callerHeaders and pollHeaders of the environment name, are stored only with state.encryptionKeyFile';
 

@@ -42,10 +42,6 @@ export interface WebhookConfig {
 
 type PaymentPath = Pick<Subscription, 'paymentService' | 'paymentProduct' | 'paymentId'>;
 
-/** Several instances need one store for subscriptions: until they are in the database, that is Redis. */
-const canShareWebhooks = ({ state }: Pick<Config, 'state'>) =>
-  state.postgres === null || state.redis !== null;
-
 /** @throws Error that says what to change, if a file of secrets cannot be used */
 export function createWebhookConfig(config: Config, identities: WebhookConfig['identities']): WebhookConfig {
   const { clients, standard, listen, notifications, statusCache } = config;
@@ -59,9 +55,7 @@ export function createWebhookConfig(config: Config, identities: WebhookConfig['i
   }
   return {
     clients: new Map(
-      (canShareWebhooks(config) ? clients : [])
-        .flatMap((client) => webhookClient(client) ?? [])
-        .map((each) => [each.name, each]),
+      clients.flatMap((client) => webhookClient(client) ?? []).map((each) => [each.name, each]),
     ),
     tenants: [...new Set(clients.map(({ tenant }) => tenant))],
     identities,

@@ -55,8 +55,7 @@ export const state = z
       .default(null)
       .describe(
         'The PostgreSQL database (14 or newer) that all instances share: postgres://user@host:5432/database, with sslmode, sslrootcert, ' +
-          'sslcert and sslkey as for libpq. Tenants and banks are not recorded in it yet, so Redis is required as well. ' +
-          'URLs with a password are allowed in the environment variable only.',
+          'sslcert and sslkey as for libpq. URLs with a password are allowed in the environment variable only.',
       ),
     redis: redis
       .nullable()

@@ -1,6 +1,8 @@
 /** Warnings about configurations that are valid, but probably not intended; with --strict, they are errors. */
 
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { EnvironmentVariables } from '../../../src/config/environment-variables.ts';
@@ -22,6 +24,9 @@ const qwac = authority.issue('qwac', {
 });
 const receiving = ({ certFile, keyFile }: typeof qwac) =>
   `environments: { sandbox: { baseUrl: https://bank.test/psd2, bankNotifications: receive, tls: { certFile: ${certFile}, keyFile: ${keyFile} } } }\n`;
+
+const webhookSecret = join(authority.folder, 'webhook-secret');
+writeFileSync(webhookSecret, `whsec_${randomBytes(32).toString('base64')}`);
 
 const bank = 'environments: { sandbox: { baseUrl: https://bank.test/psd2 } }\n';
 const operators = `admin: { operators: [{ name: ann, tokenSha256: ${'ab12'.repeat(16)} }] }\n`;
@@ -81,6 +86,11 @@ const cases: readonly (readonly [what: string, text: string, ...warnings: readon
     'a token that is generated at each start',
     bank + file,
     /^:1 admin\.operators: no operator is configured: each start generates a new token, .*; add an entry for each operator$/,
+  ],
+  [
+    'webhooks with PostgreSQL and without Redis',
+    `${bank}${operators}state: { postgres: 'postgres://p@db/p' }\nclients: [${client('shop', `, notifications: { urls: ['https://shop.test/hook'], secretFile: ${webhookSecret} }`)}]\n`,
+    /^:4 clients\[0\]\.notifications: with PostgreSQL and without Redis there are no webhooks yet: .*; set state\.redis$/,
   ],
   [
     'a state in memory',

@@ -31,6 +31,7 @@ function createStage(overrides: Partial<SubscribeDependencies> = {}) {
     urlsOf: (client) => (client === 'client' ? ['https://tpp.example/payments'] : undefined),
     store,
     paymentKeyOf: (environmentId, paymentId) => `${environmentId} ${paymentId}`,
+    canStore: true,
     mayStoreCredentials: true,
     canPoll: () => true,
     canReadAuthorisations: () => true,
@@ -143,6 +144,7 @@ describe('the stage that subscribes', () => {
   });
 
   for (const [why, reason, overrides] of [
+    ['there is no Redis beside PostgreSQL', /state\.redis/, { canStore: false }],
     ['a token cannot be stored safely', /state\.encryptionKeyFile/, { mayStoreCredentials: false }],
     ['the gateway cannot read the status', /signing is not set/, { canPoll: () => false }],
   ] as const)
