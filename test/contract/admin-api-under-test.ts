@@ -16,9 +16,11 @@ import { createActiveEnvironment } from '../../src/environments/active-environme
 import { createAuditLog } from '../../src/environments/audit-log.ts';
 import type { PreflightReport } from '../../src/environments/preflight.ts';
 import { createRecentSwitches, createSwitchEnvironment } from '../../src/environments/switch-environment.ts';
+import { createChangeIdentities } from '../../src/identities/change-identities.ts';
 import type { ManageSubscriptions } from '../../src/notifications/manage-subscriptions.ts';
 import { createActiveEnvironmentTable } from '../../src/store/active-environment.ts';
 import { createAuditTable } from '../../src/store/audit.ts';
+import { createIdentityTable } from '../../src/store/identities.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { newMemoryDatabase } from '../kit/database.ts';
 import { createFailingState, type FailingState } from '../kit/failing-state.ts';
@@ -140,8 +142,14 @@ export function startAdminApi(
     mayRead: access.isValid,
     ...sources,
   });
+  const changeIdentities = createChangeIdentities({
+    table: createIdentityTable(database),
+    clients: () => [],
+    audit,
+  });
   const api = createAdminApi({
     ...common,
+    changeIdentities,
     readiness,
     metrics: createMetrics(),
     preflight,

@@ -202,7 +202,7 @@ describe('the search in the records of all instances', () => {
     const { requestId = '' } = one.end(ofTenant('shop'));
     await one.writer.flush();
     assert.equal((await other.find({ requestId, tenant: 'shop' })).requests.length, 1);
-    assert.equal((await other.findOwn(['shop'], requestId)).requests.length, 0);
+    assert.equal((await other.findOwn('shop', requestId)).requests.length, 0);
     const indexed = [...(writes[0]?.index ?? [])].reduce((sum, [, { length }]) => sum + length / 4, 0);
     assert.equal(indexed, 2 + 2, 'first and last second, id and tenant');
   });
@@ -212,7 +212,7 @@ describe('the search in the records of all instances', () => {
     const one = instance('one');
     const { requestId = '' } = one.end(ofTenant('shop'));
     Object.assign(log, { readIndex: () => Promise.reject(new Error('unavailable')) });
-    await assert.rejects(one.findOwn(['shop'], requestId), /unavailable/);
+    await assert.rejects(one.findOwn('shop', requestId), /unavailable/);
   });
 
   test('lists the recent requests of its own instance by id while the state is unavailable', async () => {
