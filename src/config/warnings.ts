@@ -42,6 +42,7 @@ export const configWarnings = (config: Config, context: WarningContext): readonl
     clientsOfInactiveEnvironments,
     stateInMemory,
     webhooksWithoutKey,
+    webhooksWithoutRedis,
     notificationsOfAnotherDomain,
     missingStateFolder,
     expiringCertificates,
@@ -184,7 +185,7 @@ function webhooksWithoutKey({ clients, state }: Config): readonly ConfigWarning[
   return [{ path: ['state', 'encryptionKeyFile'], message }];
 }
 
-function _webhooksWithoutRedis({ clients, state }: Config): readonly ConfigWarning[] {
+function webhooksWithoutRedis({ clients, state }: Config): readonly ConfigWarning[] {
   const index = clients.findIndex(({ notifications }) => notifications);
   if (index < 0 || state.postgres === null || state.redis !== null) return [];
   const message =

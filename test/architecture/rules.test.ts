@@ -24,7 +24,8 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(parts.map((part) => [part, foundation])),
   'self-service': [...foundation, 'idempotency'],
   admin: [
-    ...[...foundation, 'request-log', 'environments', 'idempotency', 'status-cache', 'upstream'],
+    ...[...foundation, 'request-log', 'identities', 'environments', 'idempotency', 'status-cache'],
+    'upstream',
     'self-service',
     'notifications',
     'contract-guard',
@@ -73,6 +74,8 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     'config',
     'store',
     'state',
+    'identities',
+    'environments',
     'telemetry',
     'version.ts',
     'simulated-bank',

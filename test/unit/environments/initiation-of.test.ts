@@ -52,7 +52,7 @@ async function initiationIn(
 const renamed: Identities = {
   ...namesAsIdentities,
   tenantIdOf: () => 'former-shop',
-  environmentWith: (id) => (id === 'first' ? 'sandbox' : undefined),
+  environmentIdOf: () => 'first',
 };
 
 describe('the initiation of a payment', () => {
