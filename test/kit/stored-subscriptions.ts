@@ -34,7 +34,7 @@ export const failedMessage = {
 const hourMs = 3_600_000;
 
 /**
- * Of the tenants `shop` (`tenant-1`, and `merged-tenant`) and `till` (`tenant-2`) in the environment `sandbox`.
+ * Of the tenants `shop` (`tenant-1`) and `till` (`tenant-2`) in the environment `sandbox`.
  *
  * @param stored what differs from an active subscription of `shop`
  */
@@ -75,7 +75,6 @@ export function manageStored(
   const identities = {
     tenants: () => [
       { name: 'shop', id: 'tenant-1' },
-      { name: 'shop', id: 'merged-tenant' },
       { name: 'till', id: 'tenant-2' },
     ],
     environments: () => [{ name: 'sandbox', id: 'environment-1' }],
