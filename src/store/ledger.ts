@@ -286,8 +286,8 @@ export function createLedgerTable(database: Database) {
       ),
 
     async countInDoubt(): Promise<number> {
-      const [row] = await database.query('SELECT count(*) AS doubts FROM ledger WHERE why IS NOT NULL');
-      return Number(row?.doubts);
+      const [row] = await database.query('SELECT count(*) AS writes FROM ledger WHERE why IS NOT NULL');
+      return Number(row?.writes);
     },
 
     /**

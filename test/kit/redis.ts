@@ -51,7 +51,7 @@ export function redisStateFactory(
 ): () => State {
   return () => ({
     ...createRedisState({ kind: 'single', url }, prefix, () => {}, timeoutMs),
-    [databaseOfState]: prefix,
+    [databaseOfState]: `${url} ${prefix}`,
   });
 }
 
