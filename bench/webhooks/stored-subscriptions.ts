@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { type Subscription, serializeSubscription } from '../../src/notifications/subscription.ts';
 import { queueNames, subscriptionKeyOf } from '../../src/notifications/subscription-store.ts';
 import { noBankIds } from '../../src/request/bank-ids.ts';
-import type { Schedules } from '../../src/state/schedules.ts';
+import type { Schedules } from '../../src/state/former/schedules.ts';
 import { paymentKeyOf } from '../../src/status-cache/cache-key.ts';
 import { observationHash } from '../../src/status-cache/observe-payment.ts';
 import type { Database } from '../../src/store/database.ts';

@@ -1,6 +1,6 @@
 /** How many subscriptions and messages there are in the shared state: for the gauges, which are equal on every instance, and operators. */
 
-import type { Schedules } from '../state/schedules.ts';
+import type { Schedules } from '../state/former/schedules.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { queueNames } from './subscription-store.ts';
 

@@ -1,8 +1,8 @@
 /** The parts of webhooks that outlive a reload of the configuration. */
 
 import type { PaymentOfTenant, StatusEvent, StatusEvents } from '../request/statuses.ts';
+import type { Schedules } from '../state/former/schedules.ts';
 import type { KeyValues } from '../state/ports.ts';
-import type { Schedules } from '../state/schedules.ts';
 import { type Log, safeStack } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import {

@@ -3,7 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { WebhookSecrets } from '../config/webhook-secrets.ts';
 import { asGatewayError } from '../request/errors.ts';
-import type { DueChange, Schedules } from '../state/schedules.ts';
+import type { DueChange, Schedules } from '../state/former/schedules.ts';
 import { createEndpointGate } from './endpoint-gate.ts';
 import { isAllowedUrl, parseNotificationUrl } from './notification-url.ts';
 import type { AttemptResult, PostWebhook } from './post-webhook.ts';

@@ -1,7 +1,7 @@
 /** What operators see of subscriptions and their messages, and what they can do with them. */
 
 import { secretMask } from '../config/redact.ts';
-import type { Schedules } from '../state/schedules.ts';
+import type { Schedules } from '../state/former/schedules.ts';
 import type { CountSubscriptions, NamedIdentity } from './count-subscriptions.ts';
 import { isFailing, parseSubscription, type Subscription, withResend } from './subscription.ts';
 import {

@@ -1,7 +1,7 @@
 /** Reads the statuses of subscribed payments and their authorisations when they are due, and creates messages about changes. */
 
 import { randomUUID } from 'node:crypto';
-import type { DueChange, Schedules } from '../state/schedules.ts';
+import type { DueChange, Schedules } from '../state/former/schedules.ts';
 import type { AuthorisationRead } from './authorisations.ts';
 import { paymentContentOf } from './notification-content.ts';
 import { createQueueWorker, type LeasedRecord, type QueueWorker } from './queue-worker.ts';

@@ -4,7 +4,7 @@
  */
 
 import { asGatewayError } from '../request/errors.ts';
-import type { ScheduledRecord, Schedules } from '../state/schedules.ts';
+import type { ScheduledRecord, Schedules } from '../state/former/schedules.ts';
 
 /** A record that this instance works on. */
 export interface LeasedRecord {

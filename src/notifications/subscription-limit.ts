@@ -1,6 +1,6 @@
 /** How many subscriptions a tenant may have: they are stored for weeks, and must not fill the shared state. */
 
-import type { Schedules } from '../state/schedules.ts';
+import type { Schedules } from '../state/former/schedules.ts';
 import { queueNames } from './subscription-store.ts';
 
 export interface SubscriptionLimit {

@@ -1,7 +1,7 @@
 /** Where subscriptions are stored: one record for each tenant and payment, in queues for the work that is due on it. */
 
 import { hash } from 'node:crypto';
-import type { DueChange, ScheduledRecord, Schedules } from '../state/schedules.ts';
+import type { DueChange, ScheduledRecord, Schedules } from '../state/former/schedules.ts';
 import { parseSubscription, type Subscription, serializeSubscription } from './subscription.ts';
 
 /** The key of the record. @param paymentKey the key of the payment in the shared state */

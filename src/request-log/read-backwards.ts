@@ -1,6 +1,6 @@
 /** Reads the records of all instances from the request log, the newest first. */
 
-import { fingerprintsByPosition, positionsOf } from '../state/log-index.ts';
+import { fingerprintsByPosition, positionsOf } from '../state/former/log-index.ts';
 import type { RequestLog } from '../state/ports.ts';
 import {
   type DecodedRecord,

@@ -4,13 +4,13 @@ import { readFromDisk } from '../certificates/file-watcher.ts';
 import { loadCredentials } from '../certificates/tls-credentials.ts';
 import type { EncryptionKeys } from '../config/encryption-keys.ts';
 import type { StateSettings } from '../config/schema.ts';
-import { encryptRequestLog } from './encrypted-request-log.ts';
 import { encryptKeyValues, encryptSchedules, readEncryptionKeys } from './encryption.ts';
+import { encryptRequestLog } from './former/encrypted-request-log.ts';
+import type { Schedules } from './former/schedules.ts';
+import { createSqliteState } from './former/sqlite.ts';
 import { createMemoryState } from './memory.ts';
 import type { KeyValues, RequestLog, State } from './ports.ts';
 import { createRedisState } from './redis.ts';
-import type { Schedules } from './schedules.ts';
-import { createSqliteState } from './sqlite.ts';
 
 /** @param onChange called when a problem with the state begins, ends or becomes another one */
 export function createState(

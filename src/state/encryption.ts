@@ -3,8 +3,8 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { type EncryptionKeys, parseEncryptionKeys } from '../config/encryption-keys.ts';
+import type { ScheduledRecord, Schedules } from './former/schedules.ts';
 import type { KeyValues } from './ports.ts';
-import type { ScheduledRecord, Schedules } from './schedules.ts';
 
 /**
  * Encrypts values before they are stored, each one bound to its key in the store.

@@ -1,7 +1,7 @@
 /** State in the memory of one process: it serves a single instance, and a restart loses it. */
 
-import { createMemoryRequestLog } from './memory-request-log.ts';
-import { createMemorySchedules } from './memory-schedules.ts';
+import { createMemoryRequestLog } from './former/memory-request-log.ts';
+import { createMemorySchedules } from './former/memory-schedules.ts';
 import {
   type BucketRate,
   type Journals,

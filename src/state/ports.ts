@@ -1,6 +1,6 @@
 /** The interface of the shared state. Memory, SQLite and Redis implement it; one contract suite tests all of them. */
 
-import type { Schedules } from './schedules.ts';
+import type { Schedules } from './former/schedules.ts';
 
 /**
  * A key-value store. Every operation touches one key, so the keys may be spread over the nodes of a cluster.

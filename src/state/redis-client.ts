@@ -2,6 +2,7 @@
 
 import type { Writable } from 'node:stream';
 import { Cluster, Command, Redis } from 'ioredis';
+import type { RedisReader } from './former/redis-request-log.ts';
 import type { PubSub } from './ports.ts';
 import { corkPerTick, type ExecuteBatch, type RedisCommand } from './redis-batch.ts';
 import { batchArguments, isScriptMissing, type ScriptArguments, scriptOf } from './redis-batch-script.ts';
@@ -15,7 +16,6 @@ import {
   singleOptions,
   startupNodes,
 } from './redis-options.ts';
-import type { RedisReader } from './redis-request-log.ts';
 import { createRedisSubscriber } from './redis-subscriber.ts';
 
 /** All connections of one instance. They reconnect by themselves. */

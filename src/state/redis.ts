@@ -1,6 +1,8 @@
 /** State in Redis: one server, the master behind sentinels, or a cluster. */
 
 import { stateUnavailable } from '../request/errors.ts';
+import { createRedisRequestLog } from './former/redis-request-log.ts';
+import { createRedisSchedules } from './former/redis-schedules.ts';
 import {
   type BucketRate,
   type GrantedPermits,
@@ -15,8 +17,6 @@ import { createCommandBatcher, createDeadline, type RedisCommand, tookEffect } f
 import { createRedisClient } from './redis-client.ts';
 import { createRedisMonitor, nearlyFull } from './redis-monitor.ts';
 import type { RedisConnectionSettings } from './redis-options.ts';
-import { createRedisRequestLog } from './redis-request-log.ts';
-import { createRedisSchedules } from './redis-schedules.ts';
 import { takeResultOf } from './token-bucket.ts';
 
 /** How long `open` waits for Redis to answer. Milliseconds. */

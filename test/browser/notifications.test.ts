@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { createMemorySchedules } from '../../src/state/memory-schedules.ts';
+import { createMemorySchedules } from '../../src/state/former/memory-schedules.ts';
 import { failedMessage, manageStored, storeSubscriptions } from '../kit/stored-subscriptions.ts';
 import { axeViolations } from './accessibility.ts';
 import { skipWithoutChromium, usePages } from './browser.ts';

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { positionsOf } from '../../src/state/log-index.ts';
+import { positionsOf } from '../../src/state/former/log-index.ts';
 import type { LogWrite, RequestLog } from '../../src/state/ports.ts';
 import type { StateUnderTest } from './state-contract.ts';
 

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Schedules } from '../../src/state/schedules.ts';
+import type { Schedules } from '../../src/state/former/schedules.ts';
 import type { StateUnderTest } from './state-contract.ts';
 
 const hourMs = 3_600_000;

@@ -2,10 +2,10 @@
 
 import { randomBytes } from 'node:crypto';
 import { describe } from 'node:test';
-import { encryptRequestLog } from '../../src/state/encrypted-request-log.ts';
 import { encryptKeyValues, encryptSchedules } from '../../src/state/encryption.ts';
+import { encryptRequestLog } from '../../src/state/former/encrypted-request-log.ts';
+import { createSqliteState } from '../../src/state/former/sqlite.ts';
 import type { State } from '../../src/state/ports.ts';
-import { createSqliteState } from '../../src/state/sqlite.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { testJournals } from './journals-contract.ts';
 import { testKeyValues } from './key-values-contract.ts';

@@ -4,9 +4,9 @@
  */
 
 import { assembleGateway } from '../../src/gateway.ts';
+import { createSqliteState } from '../../src/state/former/sqlite.ts';
 import { createMemoryState } from '../../src/state/memory.ts';
 import type { State } from '../../src/state/ports.ts';
-import { createSqliteState } from '../../src/state/sqlite.ts';
 import { openGatewayDatabase } from '../../src/store/gateway-database.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createBreakpointDatabase } from './breakpoint-database.ts';

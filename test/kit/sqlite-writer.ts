@@ -6,7 +6,7 @@
  */
 
 import { writeSync } from 'node:fs';
-import { createSqliteState } from '../../src/state/sqlite.ts';
+import { createSqliteState } from '../../src/state/former/sqlite.ts';
 
 const [file = '', count = '0', size = '0'] = process.argv.slice(2);
 const state = createSqliteState(file, (problem) => print(`problem: ${problem}`));

@@ -11,8 +11,8 @@ import {
   queueNames,
   subscriptionKeyOf,
 } from '../../src/notifications/subscription-store.ts';
-import { createMemorySchedules } from '../../src/state/memory-schedules.ts';
-import type { Schedules } from '../../src/state/schedules.ts';
+import { createMemorySchedules } from '../../src/state/former/memory-schedules.ts';
+import type { Schedules } from '../../src/state/former/schedules.ts';
 import { subscriptionSince } from './subscription.ts';
 
 interface StoredSubscriptions {

@@ -6,7 +6,7 @@ import type { AttemptResult } from '../../../src/notifications/post-webhook.ts';
 import { type Subscription, serializeSubscription } from '../../../src/notifications/subscription.ts';
 import { createSubscriptionStore, queueNames } from '../../../src/notifications/subscription-store.ts';
 import { GatewayError } from '../../../src/request/errors.ts';
-import { createMemorySchedules } from '../../../src/state/memory-schedules.ts';
+import { createMemorySchedules } from '../../../src/state/former/memory-schedules.ts';
 import { subscriptionSince } from '../../kit/subscription.ts';
 import { until } from '../../kit/within.ts';
 

@@ -21,7 +21,7 @@ import {
   queueNames,
   type SubscriptionStore,
 } from '../../../src/notifications/subscription-store.ts';
-import { createMemorySchedules } from '../../../src/state/memory-schedules.ts';
+import { createMemorySchedules } from '../../../src/state/former/memory-schedules.ts';
 import { subscriptionSince } from '../../kit/subscription.ts';
 import { within } from '../../kit/within.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createQueueWorker, type LeasedRecord } from '../../../src/notifications/queue-worker.ts';
 import { GatewayError } from '../../../src/request/errors.ts';
-import { createMemorySchedules } from '../../../src/state/memory-schedules.ts';
+import { createMemorySchedules } from '../../../src/state/former/memory-schedules.ts';
 import { until } from '../../kit/within.ts';
 
 async function createSchedules(...queues: readonly (readonly [name: string, records: number])[]) {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createSubscriptionLimit } from '../../../src/notifications/subscription-limit.ts';
 import { queueNames } from '../../../src/notifications/subscription-store.ts';
-import { createMemorySchedules } from '../../../src/state/memory-schedules.ts';
+import { createMemorySchedules } from '../../../src/state/former/memory-schedules.ts';
 
 describe('the limit of subscriptions', () => {
   test('counts the subscriptions and messages of a tenant in all environments, once per second', async () => {

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { createRequestSearch } from '../../../src/request-log/find-requests.ts';
 import { createRequestHistory } from '../../../src/request-log/request-history.ts';
 import { createRequestLogWriter, type RecordSettings } from '../../../src/request-log/request-log-writer.ts';
-import { createMemoryRequestLog } from '../../../src/state/memory-request-log.ts';
+import { createMemoryRequestLog } from '../../../src/state/former/memory-request-log.ts';
 import type { LogWrite, RequestLog } from '../../../src/state/ports.ts';
 import { createLiveStats } from '../../../src/telemetry/live-stats.ts';
 import { createRecentRequests } from '../../../src/telemetry/recent-requests.ts';

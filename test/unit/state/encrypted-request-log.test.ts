@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
-import { encryptRequestLog } from '../../../src/state/encrypted-request-log.ts';
+import { encryptRequestLog } from '../../../src/state/former/encrypted-request-log.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import type { LogWrite, RequestLog } from '../../../src/state/ports.ts';
 

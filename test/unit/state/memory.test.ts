@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
-import { encryptRequestLog } from '../../../src/state/encrypted-request-log.ts';
 import { encryptKeyValues, encryptSchedules } from '../../../src/state/encryption.ts';
+import { encryptRequestLog } from '../../../src/state/former/encrypted-request-log.ts';
 import { createExpiringMap, createMemoryState } from '../../../src/state/memory.ts';
 import type { State } from '../../../src/state/ports.ts';
 import { testJournals } from '../../contract/journals-contract.ts';

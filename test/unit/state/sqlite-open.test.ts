@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import { createSqliteState } from '../../../src/state/sqlite.ts';
+import { createSqliteState } from '../../../src/state/former/sqlite.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { execute, type InvalidFiles, invalidFiles, overwrite } from '../../kit/invalid-files.ts';
 
@@ -130,7 +130,7 @@ async function openState(t: TestContext, file: string): Promise<void> {
 function errorForOtherUser(file: string): string {
   chmodSync(dirname(file).replace(/\/folder$/, ''), 0o755);
   const code = `
-    const { createSqliteState } = await import(${JSON.stringify(import.meta.resolve('../../../src/state/sqlite.ts'))});
+    const { createSqliteState } = await import(${JSON.stringify(import.meta.resolve('../../../src/state/former/sqlite.ts'))});
     if (process.getuid?.() === 0) process.setuid(65_534);
     await createSqliteState(${JSON.stringify(file)}).open().catch(({ message }) => console.log(message));`;
   const args = ['--input-type=module', '--eval', code];

@@ -2,7 +2,11 @@ import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
-import { createGroupCommit, createPersistentClock, createSqliteState } from '../../../src/state/sqlite.ts';
+import {
+  createGroupCommit,
+  createPersistentClock,
+  createSqliteState,
+} from '../../../src/state/former/sqlite.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 
 /** A file, the clocks of the machine, and a function that opens the state as a new process would. */

@@ -3,9 +3,9 @@
  * group of values are hashes, the index is one string for each bucket.
  */
 
+import type { LogWrite, RequestLog } from '../ports.ts';
+import type { RedisCommand, SendCommand, WithDeadline } from '../redis-batch.ts';
 import { entryWithoutPosition } from './log-index.ts';
-import type { LogWrite, RequestLog } from './ports.ts';
-import type { RedisCommand, SendCommand, WithDeadline } from './redis-batch.ts';
 
 /** Reads of bytes; the keys are complete. */
 export interface RedisReader {

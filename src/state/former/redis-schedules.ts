@@ -3,7 +3,7 @@
  * the records are spread over several hash tags by their key, and each queue has a part in each of them.
  */
 
-import type { RedisCommand, SendCommand } from './redis-batch.ts';
+import type { RedisCommand, SendCommand } from '../redis-batch.ts';
 import type { DueChange, ScheduledRecord, Schedules, TakenRecord } from './schedules.ts';
 
 /** @param tags hash tags; one for a single Redis */

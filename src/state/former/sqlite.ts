@@ -4,11 +4,11 @@
  */
 
 import { DatabaseSync } from 'node:sqlite';
-import { stateUnavailable } from '../request/errors.ts';
-import { isPermanent, replacedFile, toStateFileError } from '../store/sqlite-errors.ts';
-import { claimFile, createFileCheck, createIfMissing } from '../store/sqlite-file.ts';
-import { createMemoryState } from './memory.ts';
-import type { State } from './ports.ts';
+import { stateUnavailable } from '../../request/errors.ts';
+import { isPermanent, replacedFile, toStateFileError } from '../../store/sqlite-errors.ts';
+import { claimFile, createFileCheck, createIfMissing } from '../../store/sqlite-file.ts';
+import { createMemoryState } from '../memory.ts';
+import type { State } from '../ports.ts';
 import { createJournalRows } from './sqlite-journals.ts';
 import { createRequestLogTables, createSqliteRequestLog, requestLogSchema } from './sqlite-request-log.ts';
 import { createScheduleTables, createSqliteSchedules, schedulesSchema } from './sqlite-schedules.ts';

@@ -1,7 +1,7 @@
 /** The request log in tables of the state file. Its writes run in the transactions of the state, its reads outside of them. */
 
+import type { LogWrite, RequestLog } from '../ports.ts';
 import { indexEntry } from './log-index.ts';
-import type { LogWrite, RequestLog } from './ports.ts';
 
 /** Former releases ignore these tables. `expires` is in milliseconds since 1970. */
 export const requestLogSchema = `

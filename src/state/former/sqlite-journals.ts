@@ -1,6 +1,6 @@
 /** Journals in the table of values of a SQLite file (sqlite.ts): one row for each text. */
 
-import { maxJournalTexts } from './ports.ts';
+import { maxJournalTexts } from '../ports.ts';
 
 interface Statement {
   run(...values: readonly (Buffer | number)[]): { readonly changes: number | bigint };

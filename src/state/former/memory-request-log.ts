@@ -1,7 +1,7 @@
 /** The request log in the memory of one process. */
 
+import type { LogGroup, LogWrite, RequestLog } from '../ports.ts';
 import { indexEntry } from './log-index.ts';
-import type { LogGroup, LogWrite, RequestLog } from './ports.ts';
 
 interface Slice {
   /** On the clock of the log. */

@@ -1,8 +1,8 @@
 /** Encrypts the request log before it is stored. Its index is not encrypted: it contains 32 bits of hashes only. */
 
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
-import type { EncryptionKeys } from '../config/encryption-keys.ts';
-import type { RequestLog } from './ports.ts';
+import type { EncryptionKeys } from '../../config/encryption-keys.ts';
+import type { RequestLog } from '../ports.ts';
 
 /**
  * Encrypts chunks and values, each bound to its slice, values also to their names.
