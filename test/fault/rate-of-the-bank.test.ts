@@ -7,8 +7,10 @@ import { describe, type TestContext, test } from 'node:test';
 import { arrivalsOf, excessMs } from '../kit/arrivals.ts';
 import { call } from '../kit/call.ts';
 import { callOf } from '../kit/circuits.ts';
+import { newMigratedPostgres } from '../kit/database.ts';
 import { type GatewayUnderTest, startBank, startGateway, startGatewayWithBank } from '../kit/gateway.ts';
 import { measureExchange, startLoad } from '../kit/load.ts';
+import { skipWithoutPostgres } from '../kit/postgres.ts';
 import { redisStateFactory, skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
 import { initiation } from '../kit/request.ts';
 import { until } from '../kit/within.ts';
@@ -22,7 +24,7 @@ async function startThree(t: TestContext) {
   const bank = await startBank(t);
   const sections = {
     environments: { sandbox: { baseUrl: bank.baseUrl } },
-    state: { redis: redis.url },
+    state: { postgres: await newMigratedPostgres(), redis: redis.url },
     deadlines: { read: '2min', status: '2min', write: '2min' },
     shaping: {
       rate: `${bucket.perSecond}/s`,
@@ -58,7 +60,10 @@ async function learntRate({ adminUrl }: GatewayUnderTest): Promise<number> {
 
 const fault = { name: 'rate-limit', perSecond: 5, burst: 5, retryAfterSeconds: 1 } as const;
 
-describe('the rate limit of a bank', { concurrency: true }, () => {
+describe('the rate limit of a bank', {
+  concurrency: true,
+  skip: skipWithoutRedisServer || skipWithoutPostgres,
+}, () => {
   test('a gateway learns from 429 responses, refuses reads instead of payments, and says when to try again', async (t) => {
     const { bank, gateway } = await startGatewayWithBank(t, { shaping: { rate: '50/s', burst: 50 } });
     bank.injectFault(fault);

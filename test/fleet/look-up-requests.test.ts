@@ -8,19 +8,23 @@ import { startSingleRedis } from '../kit/fleet-redis.ts';
 import { startBank } from '../kit/gateway.ts';
 import { startGatewayProcess } from '../kit/gateway-process.ts';
 import { lookUpPatiently, reportOf, selfService } from '../kit/look-up.ts';
+import { newPostgresDatabase, skipWithoutPostgres } from '../kit/postgres.ts';
 import { skipWithoutRedisServer } from '../kit/redis.ts';
 import { initiation } from '../kit/request.ts';
 import { until } from '../kit/within.ts';
 
 test('a payment of a killed instance, of which there is no record, is reported as in doubt, and the report as incomplete', {
-  skip: skipWithoutRedisServer,
+  skip: skipWithoutRedisServer || skipWithoutPostgres,
 }, async (t) => {
   const redis = await startSingleRedis(t);
   const bank = await startBank(t);
   const sections = {
     environments: { sandbox: { baseUrl: bank.baseUrl } },
     shaping: { expectedInstances: 2 },
-    state: { redis: redis.settings, prefix: `look-up-${randomUUID()}:` },
+    state: {
+      ...{ postgres: await newPostgresDatabase(), redis: redis.settings },
+      prefix: `look-up-${randomUUID()}:`,
+    },
     ...selfService,
   };
   const [killed, other] = await Promise.all([1, 2].map(() => startGatewayProcess(t, sections)));

@@ -8,6 +8,7 @@ import { type Call, callOnce, jsonOf } from '../kit/call.ts';
 import { type FleetRedis, startClusterRedis, startSingleRedis } from '../kit/fleet-redis.ts';
 import { startBank } from '../kit/gateway.ts';
 import { type GatewayProcess, startGatewayProcess } from '../kit/gateway-process.ts';
+import { newPostgresDatabase, skipWithoutPostgres } from '../kit/postgres.ts';
 import { skipWithoutRedisServer } from '../kit/redis.ts';
 import { initiation, transfersPath } from '../kit/request.ts';
 import type { TestScope } from '../kit/test-scope.ts';
@@ -35,7 +36,10 @@ async function startInstances(life: TestScope, redis: FleetRedis, count: number)
     environments: { sandbox: { baseUrl: bank.baseUrl } },
     clients: clientSettings().map(({ environments, ...client }) => client),
     shaping: { expectedInstances: count },
-    state: { redis: redis.settings, prefix: `search-${randomUUID()}:` },
+    state: {
+      ...{ postgres: await newPostgresDatabase(), redis: redis.settings },
+      prefix: `search-${randomUUID()}:`,
+    },
   };
   const start = () => startGatewayProcess(life, sections);
   const instances = await Promise.all(Array.from({ length: count }, start));
@@ -81,7 +85,7 @@ const topologies = [
 ];
 
 for (const { name, startRedis, count } of topologies) {
-  describe(name, { skip: skipWithoutRedisServer }, () => {
+  describe(name, { skip: skipWithoutRedisServer || skipWithoutPostgres }, () => {
     test('find, explain and count the requests of all of them in the same way', async (t) => {
       const { instances, send } = await startInstances(t, await startRedis(t), count);
       const [one = assert.fail()] = instances;

@@ -88,11 +88,10 @@ test('responses to payments are stored encrypted, and replayed after a restart a
   assert.equal(first.status, 201);
   await instance.stop('SIGKILL');
   const stored = storedIn(file);
-  assert.ok(stored.includes('ledger:entry:'));
+  assert.ok(stored.includes('initiatePayment'), 'the ledger is in the file');
+  const readable = [first.text, Buffer.from(first.text).toString('base64'), 'ASPSP-SCA-Approach'];
   assert.deepEqual(
-    [first.text, Buffer.from(first.text).toString('base64'), '"step"'].filter((part) =>
-      stored.includes(part),
-    ),
+    readable.filter((part) => stored.includes(part)),
     [],
   );
 

@@ -59,7 +59,7 @@ const cuts: Readonly<Record<string, Cut>> = {
     sent: /SET step = 'sending'/,
     prepare: claimed,
     execute: (ledger, one) => ledger.mark({ ...one, listenMs: 1_000 }),
-    repeated: { before: true, after: false },
+    repeated: { before: true, after: true },
     step: 'sending',
   },
   'record of the answer': {

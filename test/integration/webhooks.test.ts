@@ -12,6 +12,7 @@ import type { Field } from '../kit/fields.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { type GatewayUnderTest, startGateway } from '../kit/gateway.ts';
 import { startGatewayProcess } from '../kit/gateway-process.ts';
+import { newPostgresDatabase } from '../kit/postgres.ts';
 import { skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
 import { initiation, transfersPath } from '../kit/request.ts';
 import { startStubBank, statusResponse } from '../kit/stub-bank.ts';
@@ -269,9 +270,10 @@ describe('webhooks on Redis', { skip: skipWithoutRedisServer }, () => {
   test('reach the TPP although the instance that subscribed is killed, and no token is readable in Redis', async (t) => {
     const { receiver, bank, config } = await startAll(t);
     const redis = await startRedis(t, ['--appendonly', 'yes']);
+    const postgres = await newPostgresDatabase();
     const keyFile = join(temporaryFolder(t), 'key');
     writeFileSync(keyFile, randomBytes(32).toString('base64'));
-    const sections = { ...config, state: { redis: redis.url, encryptionKeyFile: keyFile } };
+    const sections = { ...config, state: { postgres, redis: redis.url, encryptionKeyFile: keyFile } };
     const [one, other] = [await startGatewayProcess(t, sections), await startGatewayProcess(t, sections)];
     await assertSubscribed(one, receiver);
     assert.ok(!writtenTo(redis).includes('token-one-of-the-psu'));
