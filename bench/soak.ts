@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { temporaryFolder } from '../test/kit/folder.ts';
 import { withCleanup } from './cleanup.ts';
-import { penstock, penstockOnRedis } from './contenders/penstock.ts';
+import { penstock, penstockOnPostgres } from './contenders/penstock.ts';
 import { formatTable } from './format-table.ts';
 import { measureByConnections, measureByPayments } from './soak/growth.ts';
 import { createMixedLoad } from './soak/mixed-load.ts';
@@ -25,7 +25,7 @@ const numbers = (list: string) =>
     .split(',')
     .filter((text) => text !== '')
     .map(Number);
-const contender = values.state === 'memory' ? penstock : penstockOnRedis;
+const contender = values.state === 'memory' ? penstock : penstockOnPostgres;
 
 await withCleanup(async (life) => {
   const testbed = await openTestbed(life, 1);

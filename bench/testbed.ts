@@ -81,14 +81,13 @@ export async function openTestbed(life: TestScope, processes: number | undefined
       const postgresUrl = postgres ? await emptyDatabase(postgres) : '';
       const contenderFolder = temporaryFolder(life);
       const port = await freePort();
-      const launches = contender.launches({
-        port,
+      const surroundings = {
+        ...{ port, redisPort, postgresUrl, folder: contenderFolder },
         upstreamPort: bank?.port ?? upstreamPort,
         upstreamTls: bank?.tls,
-        redisPort,
-        postgresUrl,
-        folder: contenderFolder,
-      });
+      };
+      await contender.prepare?.(surroundings);
+      const launches = contender.launches(surroundings);
       const running = await Promise.all(
         launches.map((launch, at) =>
           startProgram(launch, port, cores.server, join(contenderFolder, `${at}.log`)),

@@ -1,7 +1,7 @@
 /** Measures the bytes that a request allocates: by how much the memory grows while nothing is collected. */
 
 import type { Contender } from '../contenders/contender.ts';
-import { penstock, penstockOnRedis } from '../contenders/penstock.ts';
+import { penstock, penstockOnPostgres } from '../contenders/penstock.ts';
 import { bareExpress, expressProxy } from '../contenders/table.ts';
 import { installedContenders } from '../prerequisites.ts';
 import type { Testbed } from '../testbed.ts';
@@ -47,7 +47,7 @@ export async function measureAllocation(
       contender,
       requestKinds.filter((kind) => budgets[kind].baseline === baseline),
     );
-  for (const contender of installedContenders([penstock, penstockOnRedis], console.log))
+  for (const contender of installedContenders([penstock, penstockOnPostgres], console.log))
     await measure(contender, requestKinds);
   return costs;
 }

@@ -1,6 +1,6 @@
 /** Counts the promises and timers of single requests. */
 
-import { penstock, penstockOnRedis } from '../contenders/penstock.ts';
+import { penstock, penstockOnPostgres } from '../contenders/penstock.ts';
 import { installedContenders } from '../prerequisites.ts';
 import type { Testbed } from '../testbed.ts';
 import { budgets, requestKinds } from './limits.ts';
@@ -12,7 +12,7 @@ const countedRequests = 15;
 
 export async function measureAsyncCounts(testbed: Testbed, folder: string): Promise<readonly Cost[]> {
   const costs: Cost[] = [];
-  for (const contender of installedContenders([penstock, penstockOnRedis], console.log))
+  for (const contender of installedContenders([penstock, penstockOnPostgres], console.log))
     await withProbedContender(testbed, contender, { folder, connections: 1 }, async ({ probe, send }) => {
       for (const kind of requestKinds) {
         for (let sent = 0; sent < warmUpRequests; sent++) await send(kind);

@@ -5,7 +5,7 @@
  * the request, or a long-lived Map, is enough to promote the whole request (ADR 62).
  */
 
-import { penstock, penstockOnRedis } from '../contenders/penstock.ts';
+import { penstock, penstockOnPostgres } from '../contenders/penstock.ts';
 import { expressProxy } from '../contenders/table.ts';
 import { installedContenders } from '../prerequisites.ts';
 import type { Testbed } from '../testbed.ts';
@@ -25,7 +25,7 @@ export async function measurePromotion(
   requests: number,
 ): Promise<readonly Cost[]> {
   const costs: Cost[] = [];
-  for (const contender of [expressProxy, ...installedContenders([penstock, penstockOnRedis], console.log)])
+  for (const contender of [expressProxy, ...installedContenders([penstock, penstockOnPostgres], console.log)])
     await withProbedContender(
       testbed,
       contender,

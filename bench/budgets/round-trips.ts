@@ -3,7 +3,7 @@
 import { startTcpProxy } from '../../test/kit/tcp-proxy.ts';
 import type { TestScope } from '../../test/kit/test-scope.ts';
 import type { Contender } from '../contenders/contender.ts';
-import { penstockOnRedis } from '../contenders/penstock.ts';
+import { penstockOnPostgres } from '../contenders/penstock.ts';
 import { createRequestSender } from '../measure/request-sender.ts';
 import { median } from '../measure/statistics.ts';
 import type { Testbed } from '../testbed.ts';
@@ -17,7 +17,7 @@ const measuredRequests = 9;
 
 export async function measureRoundTrips(testbed: Testbed, life: TestScope): Promise<readonly Cost[]> {
   const costs: Cost[] = [];
-  const contender = penstockOnRedis;
+  const contender = penstockOnPostgres;
   const proxy = await startTcpProxy(life, testbed.redisPort);
   await testbed.withContender(through(proxy.port, contender), async ({ port }) => {
     const requests = createRequestSender(port);

@@ -30,6 +30,8 @@ export interface Contender {
   readonly requiredProgram?: string;
   /** Whether it forwards to the bank, or responds by itself. */
   readonly forwards: boolean;
+  /** Called first, such as to create tables. */
+  readonly prepare?: (surroundings: ContenderEnvironment) => Promise<void>;
   /** Writes its configuration into its folder. @returns one launch per process; all listen on the same port */
   readonly launches: (surroundings: ContenderEnvironment) => readonly Launch[];
 }

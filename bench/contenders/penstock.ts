@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
+import { migrateDatabase } from '../../src/store/gateway-database.ts';
 import type { Launch } from '../measure/program.ts';
 import { apiKey } from '../traffic.ts';
 import type { Contender, ContenderEnvironment } from './contender.ts';
@@ -56,22 +57,38 @@ export const penstockWithAndWithoutContract = (
 
 const withName = (bank: string) => bank.replace('127.0.0.1', 'localhost');
 
-/** State on Redis. */
-export const penstockOnRedis: Contender = {
-  name: 'Penstock on Redis',
-  requiredProgram: 'redis-server',
+async function migratePostgres({ postgresUrl }: ContenderEnvironment): Promise<void> {
+  await migrateDatabase({ postgres: postgresUrl, file: null });
+}
+
+/** As several instances have it: payments in PostgreSQL, statuses and rates in Redis if it is installed. */
+export const penstockOnPostgres: Contender = {
+  name: 'Penstock on PostgreSQL and Redis',
+  requiredProgram: 'postgres',
   forwards: true,
-  launches: (surroundings) => [launch(surroundings, { state: onRedis(surroundings) })],
+  prepare: migratePostgres,
+  launches: (surroundings) => [launch(surroundings, { state: onPostgres(surroundings) })],
 };
 
-/** Two processes that share a port and the state. */
-export const twoPenstocks: Contender = {
-  name: 'Penstock × 2 on Redis',
-  requiredProgram: 'redis-server',
+/** In a file, as a single instance has it: each commit is on disk. */
+export const penstockOnFile: Contender = {
+  name: 'Penstock on a SQLite file',
   forwards: true,
+  async prepare({ folder }) {
+    await migrateDatabase({ postgres: null, file: join(folder, 'state.db') });
+  },
+  launches: (surroundings) => [
+    launch(surroundings, { state: { file: join(surroundings.folder, 'state.db') } }),
+  ],
+};
+
+/** Two processes that share a port and the database. */
+export const twoPenstocks: Contender = {
+  ...penstockOnPostgres,
+  name: 'Penstock × 2 on PostgreSQL and Redis',
   launches: (surroundings) =>
     [1, 2].map((number) =>
-      launch(surroundings, { number, state: onRedis(surroundings), listen: { reusePort: true } }),
+      launch(surroundings, { number, state: onPostgres(surroundings), listen: { reusePort: true } }),
     ),
 };
 
@@ -80,9 +97,9 @@ const hash = (key: string) => createHash('sha256').update(key).digest('hex');
 const unbound = { rate: '100000/s', burst: 1_000_000 };
 
 /** As patient as possible: on a busy machine, Redis may be late without a fault. */
-const onRedis = ({ redisPort }: ContenderEnvironment) => ({
-  redis: `redis://127.0.0.1:${redisPort}/0`,
-  timeout: '2s',
+const onPostgres = ({ postgresUrl, redisPort }: ContenderEnvironment) => ({
+  postgres: postgresUrl,
+  ...(redisPort && { redis: `redis://127.0.0.1:${redisPort}/0`, timeout: '2s' }),
 });
 
 interface Variant {

@@ -4,7 +4,7 @@ import type { Contender } from './contender.ts';
 import { haproxy } from './haproxy.ts';
 import { direct, nginxCache, nginxProxy } from './nginx.ts';
 import { runOnNode } from './node.ts';
-import { penstock, penstockOnRedis } from './penstock.ts';
+import { penstock, penstockOnFile, penstockOnPostgres } from './penstock.ts';
 import { varnish } from './varnish.ts';
 
 /** A proxy of `programs/`. */
@@ -69,11 +69,11 @@ const proxies: readonly Contender[] = [
 /** The contenders of each scenario. */
 export const contendersFor = {
   get: [...proxies, bareNode],
-  post: [...proxies, expressPostgres, penstockOnRedis],
+  post: [...proxies, expressPostgres, penstockOnFile, penstockOnPostgres],
   'get-tls': tlsProxies,
-  'post-tls': [...tlsProxies, penstockOnRedis],
+  'post-tls': [...tlsProxies, penstockOnPostgres],
   cached: [bareNode, bareExpress, varnish, nginxCache, penstock],
-  'cached-redis': [expressRedis, penstockOnRedis],
+  'cached-redis': [expressRedis, penstockOnPostgres],
   latency: [direct, ...proxies],
   'latency-cached': [direct, bareNode, bareExpress, varnish, penstock],
   steady: [handWritten, penstock],
