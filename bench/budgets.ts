@@ -1,4 +1,4 @@
-/** `npm run bench:budgets`: what one request costs in promises, timers, round trips to Redis and bytes, beside its budget. */
+/** `npm run bench:budgets`: what one request costs in promises, timers, trips to the database and to Redis, and bytes, beside its budget. */
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,6 +12,7 @@ import { measurePromotion } from './budgets/promotion.ts';
 import { measureRoundTrips } from './budgets/round-trips.ts';
 import { withCleanup } from './cleanup.ts';
 import { formatTable } from './format-table.ts';
+import { isInstalled } from './prerequisites.ts';
 import { openTestbed } from './testbed.ts';
 
 const { values } = parseArgs({
@@ -40,8 +41,8 @@ await withCleanup(async (life) => {
       'promises and timers of src/ and of libraries, one request alone',
       await measureAsyncCounts(testbed, folder),
     );
-  if (only.includes('round-trips') && testbed.redisPort > 0)
-    add('sequential round trips to Redis', await measureRoundTrips(testbed, life));
+  if (only.includes('round-trips') && testbed.redisPort > 0 && isInstalled('postgres'))
+    add('sequential trips to the database and to Redis', await measureRoundTrips(testbed, life));
   if (only.includes('bytes'))
     add('bytes allocated', await measureAllocation(testbed, folder, Number(values.requests)));
   if (only.includes('promoted'))
