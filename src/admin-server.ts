@@ -15,7 +15,7 @@ import { redactConfig } from './config/redact.ts';
 import type { Config } from './config/schema.ts';
 import { configInFileSyntax } from './config/show-config.ts';
 import { createCompareContracts } from './contract-guard/compare-contracts.ts';
-import { createRecentSwitches, createSwitchEnvironment } from './environments/switch-environment.ts';
+import { createIsSwitchBack, createSwitchEnvironment } from './environments/switch-environment.ts';
 import { type ListenerCertificate, readListenerTls } from './http/listener-tls.ts';
 import { createChangeIdentities } from './identities/change-identities.ts';
 import type { ReadinessCheck } from './readiness.ts';
@@ -62,7 +62,7 @@ export function createAdminServer({
   const preflight = (environment: string) => requestHandlers.current.preflight(environment);
   const guarded = () => requestHandlers.current.guarded;
   const compareTo = createCompareContracts(services.contractGuard.report, guarded);
-  const recentSwitches = createRecentSwitches(services.state.keyValues);
+  const isSwitchBack = createIsSwitchBack(services.audit);
   const sources = {
     environments: () => requestHandlers.current.environmentViews(),
     active: activeEnvironment,
@@ -107,10 +107,10 @@ export function createAdminServer({
       audit,
       preflight,
       compareContracts: compareTo,
-      recentSwitches,
+      isSwitchBack,
     }),
     preflight,
-    isSwitchBack: recentSwitches.isBack,
+    isSwitchBack,
     audit,
     fleet,
     timeline,

@@ -4,8 +4,8 @@ import { isConfirmed } from '../config/production.ts';
 import type { AuditRecorder } from '../request/audit-event.ts';
 import type { ContractComparison } from '../request/contract-comparison.ts';
 import { asGatewayError } from '../request/errors.ts';
-import type { KeyValues } from '../state/ports.ts';
 import type { ActiveEnvironment } from './active-environment.ts';
+import type { AuditLog } from './audit-log.ts';
 import type { PreflightReport } from './preflight.ts';
 
 export interface SwitchRequest {
@@ -48,7 +48,7 @@ interface SwitchDependencies {
   readonly preflight: (environment: string) => Promise<PreflightReport> | undefined;
   /** What the environment would do with the requests of the active one; `undefined` if one is not configured. */
   readonly compareContracts: (from: string, to: string) => Promise<ContractComparison | undefined>;
-  readonly recentSwitches: RecentSwitches;
+  readonly isSwitchBack: IsSwitchBack;
 }
 
 /** Every use writes an audit record, also if it is refused or fails. */
@@ -57,7 +57,7 @@ export function createSwitchEnvironment({
   audit,
   preflight,
   compareContracts,
-  recentSwitches,
+  isSwitchBack,
 }: SwitchDependencies): SwitchEnvironment {
   return async (request) => {
     try {
@@ -97,7 +97,6 @@ export function createSwitchEnvironment({
       return { kind: 'refused', why, preflight: report, contract };
     }
     const { from, to } = await active.switchTo(environment);
-    await recentSwitches.onLeft(from.environment);
     const compared = contract && { contract };
     return {
       kind: 'switched',
@@ -112,7 +111,7 @@ export function createSwitchEnvironment({
   /** A switch back is not compared: it must not depend on anything. */
   async function comparisonFor(environment: string): Promise<ContractComparison | undefined> {
     const { environment: from } = await active.read();
-    if (from === environment || (await recentSwitches.isBack(environment))) return undefined;
+    if (from === environment || (await isSwitchBack(environment))) return undefined;
     return compareContracts(from, environment);
   }
 
@@ -120,7 +119,7 @@ export function createSwitchEnvironment({
     const { who, environment, reason, force, acknowledgeDifferences } = request;
     const acknowledged = acknowledgeDifferences && { acknowledgeDifferences };
     const details = { environment, reason, force, ...acknowledged, ...more };
-    await audit.record({ who, action: 'switch environment', outcome, details });
+    await audit.record({ who, action: switchAction, outcome, details });
   }
 }
 
@@ -136,23 +135,26 @@ const toAcknowledge = ({ differences }: ContractComparison) =>
 const mustAcknowledge = ({ differences }: ContractComparison) =>
   differences.some((difference) => difference.mustAcknowledge);
 
-/** Which environments were active within the last hour. Nothing here rejects: an unknown switch only causes a question. */
-export interface RecentSwitches {
-  onLeft(environment: string): Promise<void>;
-  isBack(environment: string): Promise<boolean>;
-}
+/** Whether an environment was active within the last hour. Never rejects: an unknown switch only causes a question. */
+export type IsSwitchBack = (environment: string) => Promise<boolean>;
 
 /** How long a switch back needs no acknowledgement. Milliseconds. */
 const switchBackMs = 3_600_000;
+/** Operators do not switch more often in that time. */
+const searchedRecords = 100;
 
-export function createRecentSwitches(keyValues: Pick<KeyValues, 'read' | 'write'>): RecentSwitches {
-  const keyOf = (environment: string) => `environment:left:${environment}`;
-  return {
-    onLeft: (environment) => keyValues.write(keyOf(environment), '1', switchBackMs).catch(() => {}),
-    isBack: (environment) =>
-      keyValues.read(keyOf(environment)).then(
-        (left) => left !== undefined,
-        () => false,
-      ),
+export function createIsSwitchBack({ newest }: Pick<AuditLog, 'newest'>): IsSwitchBack {
+  return async (environment) => {
+    const records = await newest(searchedRecords).catch(() => []);
+    return records.some(
+      ({ action, outcome, details, at }) =>
+        action === switchAction &&
+        switchedOutcomes.includes(outcome) &&
+        details?.from === environment &&
+        Date.now() - Date.parse(at) < switchBackMs,
+    );
   };
 }
+
+const switchAction = 'switch environment';
+const switchedOutcomes = ['switched', 'forced'];

@@ -15,7 +15,7 @@ import { createGuardedEnvironments } from '../../src/contract-guard/guarded-envi
 import { createActiveEnvironment } from '../../src/environments/active-environment.ts';
 import { createAuditLog } from '../../src/environments/audit-log.ts';
 import type { PreflightReport } from '../../src/environments/preflight.ts';
-import { createRecentSwitches, createSwitchEnvironment } from '../../src/environments/switch-environment.ts';
+import { createIsSwitchBack, createSwitchEnvironment } from '../../src/environments/switch-environment.ts';
 import { createChangeIdentities } from '../../src/identities/change-identities.ts';
 import type { ManageSubscriptions } from '../../src/notifications/manage-subscriptions.ts';
 import { createActiveEnvironmentTable } from '../../src/store/active-environment.ts';
@@ -127,7 +127,7 @@ export function startAdminApi(
   const throttle = createSignInThrottle();
   const { keyValues } = state;
   const signIn = createSignIn({ access, sessions, keyValues, throttle, audit, log }).handlers;
-  const recentSwitches = createRecentSwitches(state.keyValues);
+  const isSwitchBack = createIsSwitchBack(audit);
   const events = createEventStream({
     ...common,
     readiness,
@@ -159,9 +159,9 @@ export function startAdminApi(
       audit,
       preflight,
       compareContracts: contract.compareTo,
-      recentSwitches,
+      isSwitchBack,
     }),
-    isSwitchBack: recentSwitches.isBack,
+    isSwitchBack,
     audit,
     purge: async () => {},
     holdCircuit: async () => {},

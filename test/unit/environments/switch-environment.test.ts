@@ -4,7 +4,7 @@ import { createActiveEnvironment } from '../../../src/environments/active-enviro
 import { createAuditLog } from '../../../src/environments/audit-log.ts';
 import type { PreflightReport } from '../../../src/environments/preflight.ts';
 import {
-  createRecentSwitches,
+  createIsSwitchBack,
   createSwitchEnvironment,
   type SwitchRequest,
 } from '../../../src/environments/switch-environment.ts';
@@ -50,7 +50,7 @@ function startSwitch(report = healthy, comparison?: ContractComparison | Error) 
       if (comparison instanceof Error) throw comparison;
       return comparison;
     },
-    recentSwitches: createRecentSwitches(state.keyValues),
+    isSwitchBack: createIsSwitchBack(audit),
   });
   const switchTo = (environment: string, more: Partial<SwitchRequest> = {}) =>
     switchEnvironment({ who: 'olga', environment, reason: 'go-live', ...unforced, ...more });
