@@ -100,7 +100,7 @@ function verifiedToken(
   if (verified === 'unavailable')
     throw new GatewayError(
       'STATE_UNAVAILABLE',
-      'The shared state is unavailable; send the notification again.',
+      'The gateway cannot store the notification at the moment; send it again.',
     );
   if (!verified)
     throw new GatewayError('PATH_UNKNOWN', 'The gateway has not issued this URI, or it has expired.');

@@ -305,8 +305,9 @@ function withConfiguredStores(given: Partial<Stores>, config: Config, log: Log):
 function createConfiguredState({ state }: Config, log: Log): State {
   const lost = lostOnRestart(state);
   if (lost) log('warn', lost);
+  const store = state.redis === null ? 'records' : 'Redis';
   return createState(state, (problem) => {
-    if (problem === undefined) log('info', 'shared state available again');
-    else log('error', 'shared state unavailable', { why: problem });
+    if (problem === undefined) log('info', `${store} available again`);
+    else log('error', `${store} unavailable`, { why: problem });
   });
 }

@@ -105,7 +105,7 @@ export const environments = z.object({
   active: z
     .string()
     .nullable()
-    .describe('The last known value; null before the first read of the shared state.'),
+    .describe('The last known value; null before it has been read.'),
   version: z.int().nullable(),
   environments: listOf(environment),
 });
@@ -223,7 +223,7 @@ export const instances = listOf(
       .enum(['up', 'down', 'stopped', 'unknown'])
       .describe(
         '`down`: no report for 2.5 seconds. `stopped`: it has announced its stop. `unknown`: the instance that responds receives no ' +
-          'reports, because the shared state is unavailable. Listed for an hour after the last report.',
+          'reports, because Redis is unavailable. Listed for an hour after the last report.',
       ),
     lastSeen: dateTime.describe('Time of the last report.'),
     figures: z

@@ -54,7 +54,7 @@ import {
 import type { Route } from './route.ts';
 import { signInRoutes } from './sign-in-routes.ts';
 
-const stateUnavailable = { 503: 'The shared state is unavailable.' };
+const stateUnavailable = { 503: 'The database or Redis is unavailable.' };
 
 /** By the name of the handler, which is the `operationId` as well. */
 export const routes = {
@@ -266,7 +266,7 @@ export const routes = {
     summary: 'Send the dead letters of a tenant, or of all, again',
     body: resendRequest,
     response: { description: 'They are due now.', schema: resentNotifications },
-    errors: { 503: 'The shared state is unavailable; a part of them may be due now.' },
+    errors: { 503: 'The database or Redis is unavailable; a part of them may be due now.' },
   },
   showNotification: {
     method: 'get',

@@ -9,7 +9,7 @@ const wrongToken = {
   403: 'Another web page sent the request.',
   429: 'Too many wrong tokens from this address; see Retry-After.',
 };
-const stateUnavailable = { 503: 'The shared state is unavailable.' };
+const stateUnavailable = { 503: 'The database or Redis is unavailable.' };
 
 export const signInRoutes = {
   getSession: {

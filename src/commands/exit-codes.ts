@@ -15,7 +15,7 @@ export const exitCodeMeanings: readonly (readonly [code: number, meaning: string
   [exitCodes.ok, 'success'],
   [exitCodes.refused, 'refused, or a problem was found; serve: cannot start, or stopped too early'],
   [exitCodes.usage, 'wrong command line'],
-  [exitCodes.unavailable, 'no gateway answers, or its shared state cannot be reached'],
+  [exitCodes.unavailable, 'no gateway answers, or it cannot reach its database or Redis'],
   [exitCodes.internal, 'internal error'],
   [exitCodes.permission, 'no operator token, an unknown one, or one whose role does not allow this'],
   [exitCodes.config, 'invalid configuration'],

@@ -64,7 +64,7 @@ function switchEvent(outcome: string, data: z.output<typeof switched>): Timeline
 
 function holdEvent(outcome: string, data: z.output<typeof held>): TimelineEvent {
   const { environment, lane, hold, reason, until } = data;
-  const failed = outcome === 'done' ? '' : '; the shared state did not confirm it';
+  const failed = outcome === 'done' ? '' : '; the database did not confirm it';
   const change = hold ? `held ${hold} until ${until}` : 'released';
   return {
     kind: 'hold',

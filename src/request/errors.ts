@@ -138,9 +138,9 @@ export class GatewayError extends Error {
   }
 }
 
-/** The shared state cannot be read or written. */
+/** The database, or what is kept in Redis, cannot be read or written. */
 export function stateUnavailable(cause?: unknown): GatewayError {
-  const text = 'The shared state of the gateway is unavailable. Try again.';
+  const text = 'The data of the gateway is unavailable at the moment. Try again.';
   return new GatewayError('STATE_UNAVAILABLE', text, { cause });
 }
 

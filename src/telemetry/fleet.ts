@@ -268,7 +268,7 @@ export function createFleet({
 }
 
 const incomplete =
-  'This instance receives no reports of the others, because the shared state is unavailable. The figures are its own.';
+  'This instance receives no reports of the others, because Redis is unavailable. The figures are its own.';
 
 function viewMember({ report: { at, ...report }, status }: Member): InstanceView {
   if (status === 'up' || status === 'stopped') return { ...report, status, lastSeen: at };

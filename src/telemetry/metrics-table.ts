@@ -59,7 +59,7 @@ export const metricsTable = {
   },
   penstock_subscriptions: {
     kind: 'gauge',
-    help: 'Subscriptions of webhooks in the shared state: active (the status is read), overdue (of these, the read is due), failing (of these, the last three or more reads have failed), undelivered (with a message that is not accepted yet), and dead (that message was given up).',
+    help: 'Subscriptions of webhooks: active (the status is read), overdue (of these, the read is due), failing (of these, the last three or more reads have failed), undelivered (with a message that is not accepted yet), and dead (that message was given up).',
     labels: ['tenant', 'state'],
   },
   penstock_bank_notifications_total: {
@@ -110,7 +110,7 @@ export const metricsTable = {
   },
   penstock_request_records_not_stored_total: {
     kind: 'counter',
-    help: 'Requests of which no record was stored for the search: their tenant had used its share, or the shared state was unavailable.',
+    help: 'Requests of which no record was stored for the search: their tenant had used its share, or their store was unavailable.',
     labels: [],
   },
   penstock_contract_checks_total: {
@@ -160,7 +160,7 @@ export const metricsTable = {
   },
   penstock_active_environment: {
     kind: 'gauge',
-    help: 'The active environment, which receives new payments: 1 for the active one, 0 for the others. Without values until the instance has read it from the shared state.',
+    help: 'The active environment, which receives new payments: 1 for the active one, 0 for the others. Without values until the instance has read it from the database.',
     labels: ['environment'],
   },
   penstock_circuit_state: {
@@ -216,12 +216,12 @@ export const metricsTable = {
   },
   penstock_shaping_alone: {
     kind: 'gauge',
-    help: '1 while this instance uses only its own share of shaping.rate because the shared state is unavailable.',
+    help: '1 while this instance uses only its own share of shaping.rate because Redis is unavailable or not configured.',
     labels: [],
   },
   penstock_instances_live: {
     kind: 'gauge',
-    help: 'Live instances: those with a valid lease in the shared state.',
+    help: 'Live instances: those that have reported to the database within the last seconds.',
     labels: [],
   },
   penstock_instances_expected: {

@@ -116,7 +116,7 @@ export function createTimeline({ journals, instance, log, now = Date.now }: Time
     const entry = entryOf(recorded, instance, now());
     own = [...own, entry].slice(-maxOwn);
     if (pending.length === maxOwn)
-      log('warn', 'an entry of the timeline is lost: the shared state is unavailable', {
+      log('warn', 'an entry of the timeline is lost: its store is unavailable', {
         entry: pending[0]?.text,
       });
     pending = [...pending, entry].slice(-maxOwn);

@@ -182,7 +182,7 @@ describe('waiting status reads', { skip: skipWithoutRedisServer }, () => {
 
     await redis.kill();
     await until(10_000, 'Redis is missed', () =>
-      gateway.logLines.some((line) => line.includes('shared state unavailable')),
+      gateway.logLines.some((line) => line.includes('Redis unavailable')),
     );
     const before = bank.requests.length;
 
@@ -203,7 +203,7 @@ describe('waiting status reads', { skip: skipWithoutRedisServer }, () => {
 
     await redis.kill();
     await until(10_000, 'Redis is missed', () =>
-      gateway.logLines.some((line) => line.includes('shared state unavailable')),
+      gateway.logLines.some((line) => line.includes('Redis unavailable')),
     );
     change('ACSC');
     await redis.restart();

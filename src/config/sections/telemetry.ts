@@ -18,7 +18,7 @@ export const requests = z
   })
   .prefault({})
   .describe(
-    'The records of requests, in the shared state: when, by whom, with which result; without any content.',
+    'The records of requests: when, by whom, with which result; without any content.',
   );
 
 export const log = z
