@@ -150,6 +150,7 @@ export function startAdminApi(
     isSwitchBack: recentSwitches.isBack,
     audit,
     purge: async () => {},
+    changeIdentities: async () => ({ outcome: 'done', text: 'Changed.' }),
     holdCircuit: async () => {},
     fleet: { instances: () => [] },
     timeline: { read: async () => [] },

@@ -68,7 +68,7 @@ async function startMonitor(t: TestContext, redis: RedisServer) {
   t.after(() => socket.destroy());
   await until(5_000, 'the monitor is ready', () => text.includes('OK'));
   const periodic =
-    /^SMEMBERS|^appendToLog|:limit:|:secret|:beat|:holder|:epoch|:accepted-loss|:awaited:|:holds|:fleet|:timeline:|:contract-|:identities$|:environment:active$/;
+    /^SMEMBERS|^appendToLog|:limit:|:secret|:beat|:holder|:epoch|:accepted-loss|:awaited:|:holds|:fleet|:timeline:|:contract-|:environment:active$/;
   const count = () => commandsIn(text).filter((command) => !periodic.test(command)).length;
   return {
     count,

@@ -33,7 +33,7 @@ describe('the library', () => {
     const { tppPort, generatedToken } = await gateway.start();
     assert.match(generatedToken ?? '', /^[\w-]{32}$/);
 
-    const sandbox = { baseUrl: second.baseUrl, movedFrom: [first.baseUrl] };
+    const sandbox = { baseUrl: second.baseUrl };
     const changed = { ...settings, environments: { sandbox }, log: { level: 'debug' as const } };
     assert.deepEqual(await gateway.reload(changed), ['log.level']);
     assert.equal((await call(`http://127.0.0.1:${tppPort}`, initiation)).status, 201);

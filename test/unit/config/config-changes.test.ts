@@ -95,7 +95,6 @@ describe('a reload', () => {
 admin: { host: 127.0.0.3, port: 2, tls: { certFile: a, keyFile: b }, hosts: [h], tokenFile: t, operators: [{ name: o, tokenSha256: ${hash('ab12')} }], trustedProxies: [10.0.0.1], proxySignIn: { roles: { read: any } }, sessionTtl: 1h, oidc: { issuer: https://i.test, clientId: c, roles: { read: any } } }
 standard: { segment: x, paymentServices: any, paymentProducts: [y], authorisationTypes: any }
 clients: [{ name: c, apiKeySha256: ${hash('ab12')} }]
-tenants: { retired: [r] }
 environments: { active: s, s: { baseUrl: https://s.test, probePath: /p, deadlines: { read: 9s } } }
 state: { postgres: "postgres://p@h/d", redis: "redis://r:6379", prefix: "p:", timeout: 1s, durability: required, afterLoss: resume, encryptionKeyFile: k, confirm: { replicas: 1, timeout: 600ms } }
 idempotency: { window: 2h, wait: 1s, lateAnswer: 1min, maxStoredAnswer: 9KiB, maxStoredPerTenant: 2MiB, memory: 2MiB, ifStateFails: allow }

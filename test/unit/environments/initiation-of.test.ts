@@ -32,7 +32,7 @@ const routed = (changes: Partial<PisRequest> = {}): PisRequest => ({
 /** What an instance knows after a request has read the payments with this id. */
 async function initiationOn(database: Database, request: PisRequest = routed()): Promise<string | undefined> {
   const affinity = instanceOn(database);
-  await affinity.environmentsOf(paymentId, 'shop', 'rival');
+  await affinity.environmentsOf(paymentId, 'shop');
   const found = createInitiationOf(affinity)(request);
   return found && `${found.paymentService}/${found.paymentProduct}`;
 }
@@ -48,11 +48,11 @@ async function initiationIn(
   return initiationOn(database, request);
 }
 
-/** One configured bank, `sandbox`, with a former address; one tenant, into which another one was merged. */
-const merged: Identities = {
+/** A tenant and an environment that were renamed. */
+const renamed: Identities = {
   ...namesAsIdentities,
-  tenantIdsOf: () => ['shop', 'former-shop'],
-  environmentWith: (id) => (id.startsWith('sandbox') ? 'sandbox' : undefined),
+  tenantIdOf: () => 'first-name',
+  environmentIdOf: () => 'bank-a',
 };
 
 describe('the initiation of a payment', () => {
@@ -97,12 +97,11 @@ describe('the initiation of a payment', () => {
       assert.equal(await initiationIn(t, affinities), undefined);
   });
 
-  test('is that of merged banks and tenants if they agree, and else unknown', async (t) => {
-    const request = routed({ identities: merged });
-    const former = { environment: 'sandbox@2', tenant: 'former-shop', initiatedAs: transfer };
-    assert.equal(await initiationIn(t, [inSandbox, former], request), transfer);
-    assert.equal(await initiationIn(t, [former], request), transfer);
-    assert.equal(await initiationIn(t, [inSandbox, { ...former, initiatedAs: instant }], request), undefined);
+  test('is that of a renamed tenant in a renamed environment', async (t) => {
+    const request = routed({ identities: renamed });
+    const former = { environment: 'bank-a', tenant: 'first-name', initiatedAs: transfer };
+    assert.equal(await initiationIn(t, [{ ...inSandbox, initiatedAs: instant }, former], request), transfer);
+    assert.equal(await initiationIn(t, [inSandbox], request), undefined);
   });
 
   test('becomes unknown on the instance that stored it when a second product has the id', async (t) => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { resolveIdentities } from '../../../src/identities/resolve-identities.ts';
 import { receivingEnvironmentIds } from '../../../src/notifications/bank-notification-modes.ts';
+import { namesAsIdentities } from '../../../src/request/identities.ts';
 import { configOf } from '../../kit/gateway.ts';
 
 const banks = { production: 'https://bank.example', sandbox: 'https://sandbox.example' };
@@ -15,32 +15,14 @@ const config = configOf({
   notifications: { publicUrl: 'https://tpp.example', listen: { port: 0 } },
 });
 
-const identities = resolveIdentities(
-  {
-    v: 1,
-    version: 1,
-    earlierRelease: false,
-    tenants: [],
-    environments: [
-      { ids: ['production', 'production@2'], name: 'production', banks: [banks.production] },
-      { ids: ['sandbox'], name: 'sandbox', banks: [banks.sandbox] },
-      { ids: ['retired'], name: 'retired', banks: ['https://retired.example'] },
-    ],
-  },
-  {
-    tenants: [],
-    retired: [],
-    environments: Object.entries(banks).map(([name, bank]) => ({
-      name,
-      bank,
-      isShared: false,
-      movedFrom: [],
-    })),
-  },
-);
+/** The environment was renamed. */
+const identities = {
+  ...namesAsIdentities,
+  environmentIdOf: (name: string) => (name === 'production' ? 'bank-a' : name),
+};
 
 describe('the tokens that are accepted', () => {
-  test('are those of environments that receive notifications, and of others that were merged into them', () => {
-    assert.deepEqual(receivingEnvironmentIds(config, identities), ['production', 'production@2']);
+  test('are those of environments that receive notifications', () => {
+    assert.deepEqual(receivingEnvironmentIds(config, identities), ['bank-a']);
   });
 });

@@ -153,16 +153,15 @@ describe('the search in the records of all instances', () => {
     other.end({ ...of('shop#2'), status: 201 });
     for (const each of [one, other]) await each.writer.flush();
     for (const each of [one, other]) {
-      const statusesOf = async (...tenants: readonly string[]) => {
-        const { requests, isComplete } = await each.findOwn(tenants, requestId.toUpperCase());
+      const statusesOf = async (tenant: string) => {
+        const { requests, isComplete } = await each.findOwn(tenant, requestId.toUpperCase());
         assert.ok(isComplete);
         return requests.map(({ status }) => status).toSorted((a, b) => a - b);
       };
       assert.deepEqual(await statusesOf('shop'), [200]);
       assert.deepEqual(await statusesOf('rival'), [404, 429]);
       assert.deepEqual(await statusesOf('shop#2'), [201]);
-      assert.deepEqual(await statusesOf('shop', 'shop#2'), [200, 201]);
-      assert.deepEqual(await statusesOf('shop#?', 'sho', 'shopp', '*'), []);
+      for (const other of ['shop#?', 'sho', 'shopp', '*']) assert.deepEqual(await statusesOf(other), []);
     }
   });
 
@@ -187,7 +186,7 @@ describe('the search in the records of all instances', () => {
     for (const operation of operations) Object.assign(log, { [operation]: counting(operation) });
     const readsFor = async (tenant: string, id: string) => {
       reads.length = 0;
-      const { requests } = await other.findOwn([tenant], id);
+      const { requests } = await other.findOwn(tenant, id);
       return [requests.length, ...reads.toSorted()];
     };
     assert.deepEqual(await readsFor('shop', requestId), await readsFor('shop', randomUUID()));
@@ -202,7 +201,7 @@ describe('the search in the records of all instances', () => {
     const { requestId = '' } = one.end(ofTenant('shop'));
     await one.writer.flush();
     assert.equal((await other.find({ requestId, tenant: 'shop' })).requests.length, 1);
-    assert.equal((await other.findOwn(['shop'], requestId)).requests.length, 0);
+    assert.equal((await other.findOwn('shop', requestId)).requests.length, 0);
     const indexed = [...(writes[0]?.index ?? [])].reduce((sum, [, { length }]) => sum + length / 4, 0);
     assert.equal(indexed, 2 + 2, 'first and last second, id and tenant');
   });
@@ -212,7 +211,7 @@ describe('the search in the records of all instances', () => {
     const one = instance('one');
     const { requestId = '' } = one.end(ofTenant('shop'));
     Object.assign(log, { readIndex: () => Promise.reject(new Error('unavailable')) });
-    await assert.rejects(one.findOwn(['shop'], requestId), /unavailable/);
+    await assert.rejects(one.findOwn('shop', requestId), /unavailable/);
   });
 
   test('lists the recent requests of its own instance by id while the state is unavailable', async () => {

@@ -97,8 +97,8 @@ export function createLog(settings: Partial<RecordSettings> = {}) {
         addLate: recentRequests.onLateEvent,
         find: (query: Partial<RequestQuery>) =>
           search.find({ fromMs: 0, toMs: Number.POSITIVE_INFINITY, limit: 1_000, ...query }),
-        findOwn: (tenantIds: readonly string[], requestId: string, limit = 1_000) =>
-          search.findOwn(tenantIds, requestId, limit),
+        findOwn: (tenantId: string, requestId: string, limit = 1_000) =>
+          search.findOwn(tenantId, requestId, limit),
       };
     },
   };
