@@ -32,6 +32,7 @@ const settings = ({ clients = [], environments }: { clients?: object[]; environm
     configOf({
       clients,
       environments: environments ?? { sandbox: { baseUrl: 'https://bank.example/psd2/' } },
+      listen: { tls: { certFile: 'c', keyFile: 'k', clientCaFile: 'a', clientCertificate: 'optional' } },
     }),
   );
 
