@@ -8,9 +8,9 @@ import { z } from 'zod';
 export const plainName = () =>
   z.string({ error: unlessNumber(plainNameExpected) }).regex(plainNames, plainNameExpected);
 
-export const plainNames = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+const plainNames = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
-export const plainNameExpected =
+const plainNameExpected =
   'expected a name of at most 64 letters, digits, ".", "_" and "-", beginning with a letter or digit';
 
 export const environmentName = () =>
