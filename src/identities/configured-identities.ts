@@ -47,7 +47,7 @@ export function createConfiguredIdentities(
   }
 
   function adopt(stored: StoredNames): Identities {
-    resolved = resolveIdentities(stored, settings, fixAddress);
+    resolved = resolveIdentities(stored, settings, { fixAddress, checkAddress });
     resolvedFrom = stored;
     return resolved;
   }
@@ -98,14 +98,21 @@ export function createConfiguredIdentities(
       if (stored.addresses.has(idIn(stored.environments, name))) fixed.add(name);
   }
 
-  function fixAddress(environment: string): Promise<void> | undefined {
-    return fixed.has(environment) ? undefined : recordAddress(environment);
-  }
+  const fixAddress = (environment: string) =>
+    fixed.has(environment) ? undefined : compareAddress(environment, table.fixAddress);
 
-  async function recordAddress(name: string): Promise<void> {
+  const checkAddress = (environment: string) =>
+    fixed.has(environment) ? undefined : compareAddress(environment, table.addressOf);
+
+  /** @param recordedAddress by the id of the environment; may record the address of the configuration */
+  async function compareAddress(
+    name: string,
+    recordedAddress: (id: string, address: string) => Promise<string | undefined>,
+  ): Promise<void> {
     const configured = settings.environments.find((one) => one.name === name);
     if (!configured || !resolved) throw addressError(name);
-    const recorded = await table.fixAddress(resolved.environmentIdOf(name), configured.address);
+    const recorded = await recordedAddress(resolved.environmentIdOf(name), configured.address);
+    if (recorded === undefined) return;
     if (recorded !== configured.address) throw addressError(name);
     fixed.add(name);
   }
@@ -157,7 +164,7 @@ export function identitiesUnavailable(thrown: unknown): GatewayError {
 
 function addressError(environment: string): GatewayError {
   const text =
-    `Other instances send payments of the environment ${environment} to another address than this one; nothing was sent. ` +
+    `Other instances send the payments of the environment ${environment} to another address than this one; nothing was sent. ` +
     'Contact the operators of the gateway.';
   return new GatewayError('STATE_UNAVAILABLE', text);
 }
@@ -165,7 +172,7 @@ function addressError(environment: string): GatewayError {
 function resolveIdentities(
   { tenants, environments }: StoredNames,
   settings: IdentitySettings,
-  fixAddress: Identities['fixAddress'],
+  addresses: Pick<Identities, 'fixAddress' | 'checkAddress'>,
 ): Identities {
   const tenantIds = idsOf(settings.tenants, tenants);
   const environmentIds = idsOf(
@@ -186,7 +193,7 @@ function resolveIdentities(
     environmentNameOf: (id) => environmentNames.get(id) ?? newestName(environments, id),
     hasOtherTenants: allTenants.size > tenantNames.size,
     hasOtherEnvironments: allEnvironments.size > environmentNames.size,
-    fixAddress,
+    ...addresses,
   };
 }
 

@@ -112,6 +112,14 @@ export function createIdentityTable(database: Database) {
       return String(row?.address);
     },
 
+    /** `undefined` if it is not fixed. */
+    async addressOf(environment: string): Promise<string | undefined> {
+      const [row] = await database.query('SELECT address FROM environment_address WHERE environment = $1', [
+        environment,
+      ]);
+      return row && String(row.address);
+    },
+
     /** Adds a name to a tenant. Repeating it has no effect. `in-use`: another tenant has or has had the name. */
     renameTenant: (from: string, to: string) => rename('tenant_name', 'tenant', from, to),
 

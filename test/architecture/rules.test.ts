@@ -28,6 +28,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     'self-service',
     'notifications',
     'contract-guard',
+    'identities',
   ],
   'pipeline.ts': [...foundation, ...parts],
   'database-heartbeat.ts': ['store', 'telemetry', 'periodic-task.ts'],
@@ -67,6 +68,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     ],
   ],
   commands: [
+    ...['environments', 'identities'],
     'gateway.ts',
     'reload-config.ts',
     'admin',

@@ -11,7 +11,7 @@ describe('the completion', () => {
   for (const [line, expected] of [
     ['en', ['environment']],
     ['c', ['check', 'config', 'contract', 'circuits', 'cache', 'completion']],
-    ['environment ', ['use']],
+    ['environment ', ['use', 'moved', 'rename']],
     ['--config penstock.yaml audit ', ['list', 'verify']],
     ['circuits hold production ', ['write', 'read', 'status']],
     ['circuits hold production write ', ['open', 'closed', 'none']],
