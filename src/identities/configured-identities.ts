@@ -3,7 +3,7 @@
 import { UnusableConfigError } from '../config/config-errors.ts';
 import { asGatewayError, GatewayError } from '../request/errors.ts';
 import type { Identities } from '../request/identities.ts';
-import type { IdentityTable, StoredName, StoredNames } from '../store/identities.ts';
+import type { IdentityTable, StoredIdentities, StoredName, StoredNames } from '../store/identities.ts';
 import type { Log } from '../telemetry/log.ts';
 import {
   anonymousTenant,
@@ -94,8 +94,20 @@ export function createConfiguredIdentities(
     }
     // It would count as another tenant. If an instance without clients is still running, that one adds it again.
     if (isUnclaimed) await table.forgetTenant(anonymousTenant);
-    for (const { name } of settings.environments)
-      if (stored.addresses.has(idIn(stored.environments, name))) fixed.add(name);
+    noteAddresses(stored, stored.addresses);
+  }
+
+  /** Those that are recorded, and equal. */
+  function noteAddresses({ environments }: StoredNames, addresses: StoredIdentities['addresses']): void {
+    for (const { name, address } of settings.environments)
+      if (addresses.get(idIn(environments, name)) === address) fixed.add(name);
+  }
+
+  /** What other instances have changed. If an address was moved, this instance uses the former one until it reloads. */
+  async function readChanges(): Promise<void> {
+    const known = await names.refresh();
+    if (fixed.size < settings.environments.length) noteAddresses(known, await table.readAddresses());
+    if (settings.tenants.some((name) => known.tenants.every((one) => one.name !== name))) await establish();
   }
 
   const fixAddress = (environment: string) =>
@@ -130,13 +142,7 @@ export function createConfiguredIdentities(
 
     /** Reads what other instances have changed, or calls `establish` if that has failed before. Never rejects. */
     async refresh(): Promise<void> {
-      if (resolved) {
-        const known = await names.refresh().catch(() => undefined); // the next refresh tries again
-        const isMissing =
-          known && settings.tenants.some((name) => known.tenants.every((one) => one.name !== name));
-        if (isMissing) await establish().catch(() => {});
-        return;
-      }
+      if (resolved) return readChanges().catch(() => {}); // the next refresh tries again
       const before = contradiction;
       await establish().catch(() => {}); // reported by `problem`
       if (contradiction === undefined || contradiction === before) return;

@@ -50,16 +50,21 @@ export function createIdentityTable(database: Database) {
     return { tenants: namesOf('tenant'), environments: namesOf('environment') };
   }
 
+  async function readAddresses(): Promise<StoredIdentities['addresses']> {
+    return mapOf(
+      await database.query('SELECT environment AS key, address AS value FROM environment_address'),
+    );
+  }
+
   return {
     readNames,
+
+    readAddresses,
 
     async read(): Promise<StoredIdentities> {
       const names = await readNames();
       const credentials = await database.query('SELECT hash AS key, tenant AS value FROM credential');
-      const addresses = await database.query(
-        'SELECT environment AS key, address AS value FROM environment_address',
-      );
-      return { ...names, credentials: mapOf(credentials), addresses: mapOf(addresses) };
+      return { ...names, credentials: mapOf(credentials), addresses: await readAddresses() };
     },
 
     /**

@@ -320,6 +320,7 @@ describe('a bank whose address changes', () => {
     bank.nextPaymentId('same-id');
     const requestId = randomUUID();
     await pay(gateway, undefined, requestId);
+    assert.equal((await ask(second, 'GET', undefined, 'same-id')).status, 200);
     await change(gateway, 'environments/sandbox/moved', other.baseUrl);
     await gateway.reload(moved);
     const before = other.requests.length;
