@@ -102,10 +102,7 @@ const environment = z.object({
 export type EnvironmentView = z.input<typeof environment>;
 
 export const environments = z.object({
-  active: z
-    .string()
-    .nullable()
-    .describe('The last known value; null before it has been read.'),
+  active: z.string().nullable().describe('The last known value; null before it has been read.'),
   version: z.int().nullable(),
   environments: listOf(environment),
 });

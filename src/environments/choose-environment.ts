@@ -199,8 +199,22 @@ function routeByAffinity(
   );
 }
 
-/** Passes the request on to the chosen environment. @throws notConfiguredError */
+/** Passes the request on to the chosen environment. For an existing payment, that must have the address at which the payment is. */
 function passOn(
+  dependencies: ChooseEnvironmentDependencies,
+  request: PisRequest,
+  decision: RoutingDecision,
+  next: Handler<RoutedRequest>,
+): Promise<PisResponse> {
+  const { paymentId } = request.operation;
+  const addressChecked =
+    paymentId === undefined ? undefined : identitiesOf(request).checkAddress(decision.name);
+  if (addressChecked) return addressChecked.then(() => sendTo(dependencies, request, decision, next));
+  return sendTo(dependencies, request, decision, next);
+}
+
+/** @throws notConfiguredError */
+function sendTo(
   dependencies: ChooseEnvironmentDependencies,
   request: PisRequest,
   { name, why, affinities = [], prefetched }: RoutingDecision,

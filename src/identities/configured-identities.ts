@@ -3,7 +3,7 @@
 import { UnusableConfigError } from '../config/config-errors.ts';
 import { asGatewayError, GatewayError } from '../request/errors.ts';
 import type { Identities } from '../request/identities.ts';
-import type { IdentityTable, StoredName, StoredNames } from '../store/identities.ts';
+import type { IdentityTable, StoredIdentities, StoredName, StoredNames } from '../store/identities.ts';
 import type { Log } from '../telemetry/log.ts';
 import {
   anonymousTenant,
@@ -47,7 +47,7 @@ export function createConfiguredIdentities(
   }
 
   function adopt(stored: StoredNames): Identities {
-    resolved = resolveIdentities(stored, settings, fixAddress);
+    resolved = resolveIdentities(stored, settings, { fixAddress, checkAddress });
     resolvedFrom = stored;
     return resolved;
   }
@@ -94,18 +94,37 @@ export function createConfiguredIdentities(
     }
     // It would count as another tenant. If an instance without clients is still running, that one adds it again.
     if (isUnclaimed) await table.forgetTenant(anonymousTenant);
-    for (const { name } of settings.environments)
-      if (stored.addresses.has(idIn(stored.environments, name))) fixed.add(name);
+    noteAddresses(stored, stored.addresses);
   }
 
-  function fixAddress(environment: string): Promise<void> | undefined {
-    return fixed.has(environment) ? undefined : recordAddress(environment);
+  /** Those that are recorded, and equal. */
+  function noteAddresses({ environments }: StoredNames, addresses: StoredIdentities['addresses']): void {
+    for (const { name, address } of settings.environments)
+      if (addresses.get(idIn(environments, name)) === address) fixed.add(name);
   }
 
-  async function recordAddress(name: string): Promise<void> {
+  /** What other instances have changed. If an address was moved, this instance uses the former one until it reloads. */
+  async function readChanges(): Promise<void> {
+    const known = await names.refresh();
+    if (fixed.size < settings.environments.length) noteAddresses(known, await table.readAddresses());
+    if (settings.tenants.some((name) => known.tenants.every((one) => one.name !== name))) await establish();
+  }
+
+  const fixAddress = (environment: string) =>
+    fixed.has(environment) ? undefined : compareAddress(environment, table.fixAddress);
+
+  const checkAddress = (environment: string) =>
+    fixed.has(environment) ? undefined : compareAddress(environment, table.addressOf);
+
+  /** @param recordedAddress by the id of the environment; may record the address of the configuration */
+  async function compareAddress(
+    name: string,
+    recordedAddress: (id: string, address: string) => Promise<string | undefined>,
+  ): Promise<void> {
     const configured = settings.environments.find((one) => one.name === name);
     if (!configured || !resolved) throw addressError(name);
-    const recorded = await table.fixAddress(resolved.environmentIdOf(name), configured.address);
+    const recorded = await recordedAddress(resolved.environmentIdOf(name), configured.address);
+    if (recorded === undefined) return;
     if (recorded !== configured.address) throw addressError(name);
     fixed.add(name);
   }
@@ -123,13 +142,7 @@ export function createConfiguredIdentities(
 
     /** Reads what other instances have changed, or calls `establish` if that has failed before. Never rejects. */
     async refresh(): Promise<void> {
-      if (resolved) {
-        const known = await names.refresh().catch(() => undefined); // the next refresh tries again
-        const isMissing =
-          known && settings.tenants.some((name) => known.tenants.every((one) => one.name !== name));
-        if (isMissing) await establish().catch(() => {});
-        return;
-      }
+      if (resolved) return readChanges().catch(() => {}); // the next refresh tries again
       const before = contradiction;
       await establish().catch(() => {}); // reported by `problem`
       if (contradiction === undefined || contradiction === before) return;
@@ -157,7 +170,7 @@ export function identitiesUnavailable(thrown: unknown): GatewayError {
 
 function addressError(environment: string): GatewayError {
   const text =
-    `Other instances send payments of the environment ${environment} to another address than this one; nothing was sent. ` +
+    `Other instances send the payments of the environment ${environment} to another address than this one; nothing was sent. ` +
     'Contact the operators of the gateway.';
   return new GatewayError('STATE_UNAVAILABLE', text);
 }
@@ -165,7 +178,7 @@ function addressError(environment: string): GatewayError {
 function resolveIdentities(
   { tenants, environments }: StoredNames,
   settings: IdentitySettings,
-  fixAddress: Identities['fixAddress'],
+  addresses: Pick<Identities, 'fixAddress' | 'checkAddress'>,
 ): Identities {
   const tenantIds = idsOf(settings.tenants, tenants);
   const environmentIds = idsOf(
@@ -186,7 +199,7 @@ function resolveIdentities(
     environmentNameOf: (id) => environmentNames.get(id) ?? newestName(environments, id),
     hasOtherTenants: allTenants.size > tenantNames.size,
     hasOtherEnvironments: allEnvironments.size > environmentNames.size,
-    fixAddress,
+    ...addresses,
   };
 }
 

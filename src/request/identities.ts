@@ -25,6 +25,12 @@ export interface Identities {
    * @throws GatewayError STATE_UNAVAILABLE if the database is unavailable, or has another address
    */
   fixAddress(environment: string): Promise<void> | undefined;
+  /**
+   * To be called before any other request for a payment: another instance may have recorded another address.
+   *
+   * @returns and throws as `fixAddress`
+   */
+  checkAddress(environment: string): Promise<void> | undefined;
 }
 
 const itself = (name: string) => name;
@@ -41,6 +47,7 @@ export const namesAsIdentities: Identities = {
   hasOtherTenants: false,
   hasOtherEnvironments: false,
   fixAddress: () => undefined,
+  checkAddress: () => undefined,
 };
 
 export const identitiesOf = ({ identities }: { readonly identities?: Identities | undefined }): Identities =>

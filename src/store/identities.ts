@@ -50,16 +50,21 @@ export function createIdentityTable(database: Database) {
     return { tenants: namesOf('tenant'), environments: namesOf('environment') };
   }
 
+  async function readAddresses(): Promise<StoredIdentities['addresses']> {
+    return mapOf(
+      await database.query('SELECT environment AS key, address AS value FROM environment_address'),
+    );
+  }
+
   return {
     readNames,
+
+    readAddresses,
 
     async read(): Promise<StoredIdentities> {
       const names = await readNames();
       const credentials = await database.query('SELECT hash AS key, tenant AS value FROM credential');
-      const addresses = await database.query(
-        'SELECT environment AS key, address AS value FROM environment_address',
-      );
-      return { ...names, credentials: mapOf(credentials), addresses: mapOf(addresses) };
+      return { ...names, credentials: mapOf(credentials), addresses: await readAddresses() };
     },
 
     /**
@@ -110,6 +115,14 @@ export function createIdentityTable(database: Database) {
         [environment, address],
       );
       return String(row?.address);
+    },
+
+    /** `undefined` if it is not fixed. */
+    async addressOf(environment: string): Promise<string | undefined> {
+      const [row] = await database.query('SELECT address FROM environment_address WHERE environment = $1', [
+        environment,
+      ]);
+      return row && String(row.address);
     },
 
     /** Adds a name to a tenant. Repeating it has no effect. `in-use`: another tenant has or has had the name. */

@@ -29,6 +29,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     'self-service',
     'notifications',
     'contract-guard',
+    'identities',
   ],
   'pipeline.ts': [...foundation, ...parts],
   'database-heartbeat.ts': ['store', 'telemetry', 'environments', 'upstream', 'periodic-task.ts'],
@@ -68,6 +69,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     ],
   ],
   commands: [
+    ...['environments', 'identities'],
     'gateway.ts',
     'reload-config.ts',
     'admin',

@@ -136,7 +136,10 @@ for (const dialect of ['sqlite', 'postgres'] as const)
       const other = await startBank(t, { name: 'two' });
       const one = await startAnother(sections);
       const second = await startAnother({ environments: { sandbox: { baseUrl: other.baseUrl } } });
-      assert.equal((await pay(one, undefined)).status, 201);
+      const payment = await pay(one, undefined);
+      assert.equal(payment.status, 201);
+      for (const method of ['GET', 'DELETE'] as const)
+        assert.equal(verdictOf(await ask(second, method, undefined, idOf(payment))), 'STATE_UNAVAILABLE');
       assert.equal(verdictOf(await pay(second, undefined)), 'STATE_UNAVAILABLE');
       assert.deepEqual([bank.payments.length, other.requests.length], [1, 0]);
     });
@@ -317,6 +320,7 @@ describe('a bank whose address changes', () => {
     bank.nextPaymentId('same-id');
     const requestId = randomUUID();
     await pay(gateway, undefined, requestId);
+    assert.equal((await ask(second, 'GET', undefined, 'same-id')).status, 200);
     await change(gateway, 'environments/sandbox/moved', other.baseUrl);
     await gateway.reload(moved);
     const before = other.requests.length;

@@ -17,9 +17,7 @@ export const requests = z
     ),
   })
   .prefault({})
-  .describe(
-    'The records of requests: when, by whom, with which result; without any content.',
-  );
+  .describe('The records of requests: when, by whom, with which result; without any content.');
 
 export const log = z
   .strictObject({
