@@ -1,7 +1,15 @@
 /** The database of one instance: a SQLite file, or SQLite in memory. */
 
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
-import { type Database, DatabaseError, oneByOne, type Row, type Value } from './database.ts';
+import {
+  type Columns,
+  type Database,
+  DatabaseError,
+  oneByOne,
+  type Row,
+  type Statement,
+  type Value,
+} from './database.ts';
 import { replacedFile, toStateFileError } from './sqlite-errors.ts';
 import { claimFile, createFileCheck, createIfMissing } from './sqlite-file.ts';
 
@@ -31,14 +39,8 @@ export function openSqlite(file: string, wall: () => number = Date.now): Databas
   };
   const exec = (sql: string) => translated(file, () => connection().database.exec(sql));
 
-  const all = (sql: string, values: readonly Value[]): readonly Row[] =>
-    translated(
-      file,
-      () =>
-        connection()
-          .prepare(sql)
-          .all(...values.map(toSqlite)) as unknown as readonly Row[],
-    ); // rows of columns
+  const all = (prepare: () => StatementSync, values: readonly Value[]): readonly Row[] =>
+    translated(file, () => prepare().all(...values.map(toSqlite)) as unknown as readonly Row[]); // rows of columns
 
   function assertSameFile(): void {
     if (!connection().isSameFile()) throw new DatabaseError(replacedFile(file).message, 'none');
@@ -60,13 +62,14 @@ export function openSqlite(file: string, wall: () => number = Date.now): Databas
 
   return {
     dialect: 'sqlite',
-    async batch({ columns, before, sql }, rows) {
-      const names = Object.keys(columns);
-      const input = `(SELECT ${names.map((name, index) => `?${index + 1} AS ${name}`).join(', ')})`;
-      const texts = before ? [before.sql(input), sql(input, before.table)] : [sql(input, '')];
+    async batch(statement, rows) {
+      const { texts, names } = connection().textsOf(statement);
       const run = (row: Readonly<Record<string, Value>>): readonly Row[] => {
         const values = names.map((name) => row[name] ?? null);
-        return texts.map((text) => all(text, values)).at(-1) ?? [];
+        const valuesOf = (hasTime: boolean) => (hasTime ? [...values, connection().now()] : values);
+        const execute = ({ sql, hasTime }: SqliteText) =>
+          all(() => connection().prepare(sql), valuesOf(hasTime));
+        return texts.map(execute).at(-1) ?? [];
       };
       try {
         return { rows: inTransaction(() => rows.flatMap(run)), refused: new Map() };
@@ -78,7 +81,7 @@ export function openSqlite(file: string, wall: () => number = Date.now): Databas
     },
     async query(sql, values = []) {
       assertSameFile();
-      return all(sql.replaceAll(/\$(\d+)/g, '?$1'), values);
+      return all(() => connection().prepare(sql.replaceAll(/\$(\d+)/g, '?$1')), values);
     },
     execute: async (script) => inTransaction(() => exec(script)),
     async close() {
@@ -92,29 +95,63 @@ type OpenDatabase = ReturnType<typeof open>;
 
 function open(file: string, wall: () => number) {
   const isFile = file !== inMemory;
+  let latestMs = 0;
+  function now(): number {
+    latestMs = Math.max(latestMs, wall());
+    return latestMs;
+  }
   if (isFile) createIfMissing(file);
   const database = new DatabaseSync(file, { timeout: lockTimeoutMs });
   try {
     if (isFile) claimFile(file, database, format);
-    let latestMs = latestTimeIn(database);
-    database.function('now_ms', { deterministic: false }, () => {
-      latestMs = Math.max(latestMs, wall());
-      return latestMs;
-    });
+    latestMs = latestTimeIn(database);
+    database.function('now_ms', { deterministic: false }, now);
   } catch (thrown) {
     database.close();
     throw thrown;
   }
   const prepared = new Map<string, StatementSync>();
+  /** A bound time in place of `now_ms()`: SQLite would call JavaScript for each of them. */
+  const texts = new WeakMap<object, StatementTexts>();
   return {
     database,
+    now,
     isSameFile: isFile ? createFileCheck(file) : () => true,
+    textsOf(statement: Statement<Columns>): StatementTexts {
+      const known = texts.get(statement) ?? textsOf(statement);
+      texts.set(statement, known);
+      return known;
+    },
     prepare(sql: string): StatementSync {
       const statement = prepared.get(sql) ?? database.prepare(sql);
       prepared.set(sql, statement);
       return statement;
     },
   };
+}
+
+interface StatementTexts {
+  /** To be executed one after the other. */
+  readonly texts: readonly SqliteText[];
+  /** Of the parameters, in their order. */
+  readonly names: readonly string[];
+}
+
+interface SqliteText {
+  readonly sql: string;
+  /** Whether the time is a parameter behind the others. */
+  readonly hasTime: boolean;
+}
+
+function textsOf({ columns, before, sql }: Statement<Columns>): StatementTexts {
+  const names = Object.keys(columns);
+  const input = `(SELECT ${names.map((name, index) => `?${index + 1} AS ${name}`).join(', ')})`;
+  const written = before ? [before.sql(input), sql(input, before.table)] : [sql(input, '')];
+  const texts = written.map((text) => {
+    const sql = text.replaceAll('now_ms()', `?${names.length + 1}`);
+    return { sql, hasTime: sql !== text };
+  });
+  return { names, texts };
 }
 
 /** The last report of an instance: the clock does not run back after a restart. */
