@@ -55,7 +55,7 @@ test('switches and holds appear in the timeline and in the audit log, with the n
       ],
       [
         ...['hold', 'olga', 'sandbox', 'write'],
-        'write circuit of sandbox released: maintenance; the shared state did not confirm it',
+        'write circuit of sandbox released: maintenance; the database did not confirm it',
       ],
     ],
   );
