@@ -198,7 +198,7 @@ describe('the fleet', () => {
     await pass(4_000);
     assert.deepEqual(statuses(one), { one: 'up', two: 'unknown', three: 'unknown' });
     assert.equal(one.fleet.scope().isComplete, false);
-    assert.match(one.fleet.scope().why ?? '', /shared state is unavailable/);
+    assert.match(one.fleet.scope().why ?? '', /Redis is unavailable/);
     await pass(120_000);
     three.isRunning = false;
     for (const member of all) member.isConnected = true;
