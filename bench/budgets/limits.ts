@@ -37,7 +37,7 @@ export const budgets: Readonly<Record<RequestKind, Budget>> = {
     promises: 10,
     timers: 1,
     databaseTrips: 1, // the environment of the payment
-    redisTrips: 1, // permit and quota together
+    redisTrips: 2, // permit and quota together; the status that it shows
     extraKiB: 12,
     promotedKiB: 1,
     baseline: 'proxy',
