@@ -261,7 +261,7 @@ export const errorDescriptions: Readonly<Record<ErrorCode, ErrorDescription>> = 
       'The gateway cannot read or write its state (Redis or a file), so that it could not recognise a repeat of this payment or find the environment of this payment. It also returns this code for payments of an environment that is no longer configured.',
     retry: sameId,
     action: `${afterRetryAfter} If the message asks you to contact the operators of the gateway, a repeat does not help.`,
-    example: { text: 'The shared state of the gateway is unavailable. Try again.' },
+    example: { text: 'The data of the gateway is unavailable at the moment. Try again.' },
   },
   OVERLOADED: {
     meaning: 'The gateway process is overloaded. It refuses status reads first.',
