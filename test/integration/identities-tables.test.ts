@@ -25,11 +25,16 @@ for (const [kind, { skip, open }] of Object.entries(databaseKinds)) {
         true,
       );
       assert.equal(await table.insert(nothing), true);
-      assert.deepEqual(await onOther.read(), {
-        tenants: [
+      const { tenants, ...others } = await onOther.read();
+      // Each may have got another millisecond.
+      assert.deepEqual(
+        new Set(tenants),
+        new Set([
           { name: 'rival', id: 'rival' },
           { name: 'shop', id: 'shop' },
-        ],
+        ]),
+      );
+      assert.deepEqual(others, {
         environments: [{ name: 'sandbox', id: 'sandbox' }],
         credentials: new Map([['ab12', 'shop']]),
         addresses: new Map(),
