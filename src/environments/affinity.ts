@@ -54,13 +54,17 @@ const bankIdsShape = z.object({
 export function createAffinityStore(payments: PaymentTable, expiresAfterMs: number) {
   const cache = new LRUCache<string, readonly PaymentAffinity[]>({ max: maxCachedPayments });
 
-  async function environmentsOf(paymentId: string, tenantId: string): Promise<readonly PaymentAffinity[]> {
+  async function environmentsOf(
+    paymentId: string,
+    tenantId: string,
+    { isWrite = false } = {},
+  ): Promise<readonly PaymentAffinity[]> {
     let stored: readonly StoredPayment[];
     try {
       stored = await payments.find(paymentId);
     } catch (thrown) {
       const cached = lastSeen(paymentId);
-      if (cached.some(({ tenant }) => tenant === tenantId)) return cached;
+      if (!isWrite && cached.some(({ tenant }) => tenant === tenantId)) return cached;
       throw thrown;
     }
     const affinities = stored.map(affinityOf);
@@ -106,6 +110,7 @@ export function createAffinityStore(payments: PaymentTable, expiresAfterMs: numb
      * All affinities of a payment id, other tenants' included; none if there is no such payment.
      *
      * @param tenantId the caller's; while the database is unreachable, the cached affinities are used only if one of them is that of this tenant
+     * @param options `isWrite`: the cache may lack a second payment with this id, so it never decides where a write goes
      * @throws GatewayError STATE_UNAVAILABLE if neither the database nor the cache can answer
      */
     environmentsOf,

@@ -68,7 +68,8 @@ export function prefetchWithClaim(dependencies: ChooseEnvironmentDependencies): 
   function expectedEnvironment(request: PisRequest): string | undefined {
     if (hasOneChoice(dependencies, request)) return onlyEnvironment;
     if (request.operation.paymentId !== undefined) return undefined; // stage 4 finds it
-    return requestedOrActive(request, active.known()?.environment);
+    const known = active.known()?.environment;
+    return requestedOrActive(request, known && identitiesOf(request).environmentNamed(known));
   }
 }
 
@@ -135,7 +136,9 @@ function routeToOnlyWithIds(
 ): Promise<PisResponse> {
   const { operation, client } = request;
   const { tenantIdOf, environmentIdOf } = identitiesOf(request);
-  const found = dependencies.affinity.environmentsOf(operation.paymentId ?? '', tenantIdOf(client.tenant));
+  const found = dependencies.affinity.environmentsOf(operation.paymentId ?? '', tenantIdOf(client.tenant), {
+    isWrite: operation.lane === 'write',
+  });
   const prefetched = dependencies.prefetchStatus(request, environmentIdOf(name));
   const affinities = found.catch((thrown: unknown) => {
     if (operation.unusualIds.length > 0) throw thrown;
@@ -158,7 +161,8 @@ function routeInitiation(
 ): Promise<PisResponse> {
   const { environments, active } = dependencies;
   return activeAtClaim(active, request).then((environment) => {
-    const name = routeNewPayment(request, environments.has(environment) ? environment : undefined);
+    const configured = identitiesOf(request).environmentNamed(environment) ?? '';
+    const name = routeNewPayment(request, environments.has(configured) ? configured : undefined);
     return passOn(dependencies, request, { name, why: routingReason(request) }, next);
   });
 }
@@ -184,11 +188,14 @@ function routeByAffinity(
     if (affinities.length > 0)
       return { name: routeKnownPayment(request, affinities), why: 'affinity', affinities, prefetched };
     if (mustKnowOwner || request.operation.unusualIds.length > 0) throw paymentUnknownError();
-    const name = routeUnknownPayment(request, active.known()?.environment);
+    const known = active.known()?.environment;
+    const name = routeUnknownPayment(request, known && identitiesOf(request).environmentNamed(known));
     return { name, why: routingReason(request) };
   };
 
-  const found = affinity.environmentsOf(paymentId, tenantId);
+  const found = affinity.environmentsOf(paymentId, tenantId, {
+    isWrite: request.operation.lane === 'write',
+  });
   const lastSeen = affinity.lastSeen(paymentId).find(({ tenant }) => tenant === tenantId);
   const prefetched = lastSeen && prefetchStatus(request, lastSeen.environment);
   const expected = lastSeen && environmentWith(lastSeen.environment);

@@ -166,16 +166,12 @@ export class Attempt implements WriteAheadMark {
       const isWithheld = this.#named
         ? await this.#services.table.followsOther(sent).catch(() => true)
         : false;
-      await this.#storeDoubt(sent, meaning.why ?? '', meaning.outcome);
+      await this.#storeDoubt(sent, meaning.why ?? '', meaning.outcome).catch(throwNotStored);
       if (isWithheld) throw this.#withheld();
       return;
     }
     this.#recordEvent?.({ what: 'recorded', as: 'answered' });
-    const outcome = await this.#storeAnswer(sent, await this.#shortened(response)).catch(
-      (thrown: unknown) => {
-        throw notStoredError(thrown);
-      },
-    );
+    const outcome = await this.#storeAnswer(sent, await this.#shortened(response)).catch(throwNotStored);
     if (outcome !== 'recorded') throw this.#withheld();
     this.#named?.onStored?.();
   }
@@ -276,6 +272,11 @@ function notStoredError(cause?: unknown): GatewayError {
   if (cause !== undefined && !(cause instanceof DatabaseError)) return asGatewayError(cause);
   const text = 'The bank has answered, but its answer could not be stored.';
   return new GatewayError('OUTCOME_UNKNOWN', text, { cause });
+}
+
+/** The bank has received the request: its TPP must not get an error that says that nothing was sent. */
+function throwNotStored(thrown: unknown): never {
+  throw notStoredError(thrown);
 }
 
 function takenOverError(): GatewayError {

@@ -53,7 +53,8 @@ export function createLedgerServices({
   const unstored = new Map<string, StoreOutcome>();
 
   async function storeOutcomes(): Promise<void> {
-    for (const store of [...unstored.values()]) await store();
+    // One that the database never accepts must not keep back the others.
+    await Promise.allSettled(Array.from(unstored.values(), (store) => store()));
   }
 
   async function recover(): Promise<void> {

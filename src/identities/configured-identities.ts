@@ -193,6 +193,7 @@ function resolveIdentities(
     tenantIdOf: (name) => tenantIds.get(name) ?? name,
     environmentIdOf: (name) => environmentIds.get(name) ?? name,
     environmentWith: (id) => environmentNames.get(id),
+    environmentNamed: (name) => environmentNames.get(idIn(environments, name)),
     tenantIds: [...allTenants],
     environmentIds: [...allEnvironments],
     tenantNameOf: (id) => tenantNames.get(id) ?? newestName(tenants, id),

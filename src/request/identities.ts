@@ -9,6 +9,8 @@ export interface Identities {
   environmentIdOf(name: string): string;
   /** The configured environment with this id; `undefined` if it was removed. */
   environmentWith(id: string): string | undefined;
+  /** The configured environment that has, or has had, this name: an active environment may have been renamed since. */
+  environmentNamed(name: string): string | undefined;
   /** Every id in the database, also of tenants and environments that were removed. */
   readonly tenantIds: readonly string[];
   readonly environmentIds: readonly string[];
@@ -40,6 +42,7 @@ export const namesAsIdentities: Identities = {
   tenantIdOf: itself,
   environmentIdOf: itself,
   environmentWith: itself,
+  environmentNamed: itself,
   tenantIds: [],
   environmentIds: [],
   tenantNameOf: itself,

@@ -128,7 +128,18 @@ export function createIdentityTable(database: Database) {
     /** Adds a name to a tenant. Repeating it has no effect. `in-use`: another tenant has or has had the name. */
     renameTenant: (from: string, to: string) => rename('tenant_name', 'tenant', from, to),
 
-    renameEnvironment: (from: string, to: string) => rename('environment_name', 'environment', from, to),
+    /** As `renameTenant`. What operators hold stays held under both names. */
+    async renameEnvironment(from: string, to: string): Promise<RenameOutcome> {
+      const outcome = await rename('environment_name', 'environment', from, to);
+      if (outcome === 'renamed')
+        await database.query(
+          `INSERT INTO hold (environment, lane, held_as, reason, until_ms)
+           SELECT $2, lane, held_as, reason, until_ms FROM hold WHERE environment = $1
+           ON CONFLICT (environment, lane) DO NOTHING`,
+          [from, to],
+        );
+      return outcome;
+    },
 
     /** Gives credentials to the tenant with this name. */
     async moveCredentials(hashes: readonly string[], tenantName: string): Promise<void> {

@@ -153,7 +153,8 @@ export const release = statement({
 export const markInDoubt = statement({
   columns: { ...attemptColumns, environment: 'text', why: 'text', outcome: 'text' },
   sql: (input) => `
-    UPDATE ledger SET step = 'in-doubt', why = coalesce(ledger.other_attempt, i.why), outcome = i.outcome, environment = i.environment
+    UPDATE ledger SET step = 'in-doubt', why = coalesce(ledger.other_attempt, i.why), outcome = i.outcome, environment = i.environment,
+      marked_at = coalesce(ledger.marked_at, now_ms()), listened_until = coalesce(ledger.listened_until, now_ms()) -- if the mark was lost
     FROM ${input} AS i WHERE ${sameAttempt('ledger', 'i')} AND ledger.step IN (${stepsBefore('in-doubt')})
     RETURNING ledger.attempt`,
 });

@@ -1,6 +1,6 @@
 /** The database of several instances: PostgreSQL. Only this file imports pg. */
 
-import { Client, Pool, type PoolClient, types } from 'pg';
+import { Client, Pool, type PoolClient, DatabaseError as ServerError, types } from 'pg';
 import {
   type Columns,
   type Database,
@@ -127,7 +127,7 @@ function textOf<Input extends Columns>({ columns, before, sql }: Statement<Input
 
 /** An error with a code of SQL comes from the server, which has rolled the statement back. */
 function databaseError(cause: unknown): DatabaseError {
-  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  const code = cause instanceof ServerError ? String(cause.code) : ''; // others, such as EPIPE, concern the connection
   return new DatabaseError(`PostgreSQL: ${whyOf(cause)}`, effectOf(code), cause);
 }
 

@@ -52,7 +52,7 @@ test('during an outage of Redis each instance shows its own figures, says so, an
     const statuses = new Map(listed.map(({ name, status }) => [name, status]));
     return (
       !fleet.isComplete &&
-      /shared state is unavailable/.test(fleet.why ?? '') &&
+      /Redis is unavailable/.test(fleet.why ?? '') &&
       statuses.get(nameOf(one)) === 'up' &&
       statuses.get(nameOf(other)) === 'unknown' &&
       seconds.length > 0
