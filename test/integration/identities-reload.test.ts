@@ -376,6 +376,24 @@ describe('a bank whose address changes', () => {
 });
 
 describe('an environment that is renamed', () => {
+  test('stays the active one, and its payments continue', async (t) => {
+    const other = await startBank(t, { name: 'other' });
+    const { bank, gateway, sections } = await start(t, {});
+    const { baseUrl } = bank;
+    const before = { active: 'sandbox', sandbox: { baseUrl }, second: { baseUrl: other.baseUrl } };
+    await gateway.reload({ ...sections, environments: before });
+    const first = await pay(gateway, undefined);
+    assert.equal(first.status, 201);
+
+    await change(gateway, 'environments/sandbox/rename', 'bank-a');
+    const after = { active: 'bank-a', 'bank-a': { baseUrl }, second: { baseUrl: other.baseUrl } };
+    await gateway.reload({ ...sections, environments: after });
+    const next = await pay(gateway, undefined);
+    assert.deepEqual([next.status, next.header('Penstock-Environment')], [201, 'bank-a'], next.text);
+    assert.equal((await ask(gateway, 'GET', undefined, idOf(first))).status, 200);
+    assert.deepEqual([bank.payments.length, other.payments.length], [2, 0]);
+  });
+
   test('cannot be configured under both names', async (t) => {
     const { bank, gateway } = await start(t);
     await change(gateway, 'environments/sandbox/rename', 'bank-a');

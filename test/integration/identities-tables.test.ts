@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, test } from 'node:test';
+import { createHoldTable } from '../../src/store/holds.ts';
 import { createIdentityTable } from '../../src/store/identities.ts';
 import { createPaymentTable } from '../../src/store/payments.ts';
 import { databaseKinds } from '../kit/databases.ts';
@@ -82,6 +83,22 @@ for (const [kind, { skip, open }] of Object.entries(databaseKinds)) {
         { name: 'bank-b', id: 'bank-b' },
         { name: 'bank-a', id: 'bank-b' },
       ]);
+    });
+
+    test('keep what operators hold when they are renamed, under both names', async (t) => {
+      const { database, table } = await start(t);
+      const holds = createHoldTable(database);
+      await table.insert({ ...nothing, environments: ['sandbox'] });
+      const held = { lane: 'write', as: 'open', reason: 'the bank asks for it', leftMs: 60_000 } as const;
+      await holds.hold({ ...held, environment: 'sandbox' });
+      await table.renameEnvironment('sandbox', 'bank');
+      assert.deepEqual(
+        (await holds.read()).map(({ environment, as }) => [environment, as]),
+        [
+          ['bank', 'open'],
+          ['sandbox', 'open'],
+        ],
+      );
     });
 
     test('do not get a name that another one has or has had, and unknown ones get none', async (t) => {

@@ -47,6 +47,15 @@ describe('an attempt that fails', () => {
       assert.deepEqual(await repeat.respond(created), created);
     });
 
+  test('with an answer that leaves the outcome open gets OUTCOME_UNKNOWN if the doubt cannot be stored: the bank has received it', async (t) => {
+    const { instance } = await startInstance(t);
+    const begun = await instance.begin();
+    instance.database.fail('before', 'markInDoubt');
+    const meaning = { outcome: 'in-doubt', paymentId: undefined, why: 'a web page' } as const;
+    const open = { ...bankResponse(200), meaning };
+    assert.equal(await errorCodeOf(begun.respond(open)), 'OUTCOME_UNKNOWN');
+  });
+
   for (const [what, response] of [
     ['401 and a payment id', bankResponse(401, '{"paymentId":"a-payment"}')],
     ['401 and a Location', bankResponse(401, '', link)],
