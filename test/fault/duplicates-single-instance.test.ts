@@ -45,7 +45,11 @@ describe('a suspended single instance', { concurrency: 4 }, () => {
       const bank = await startBank(t, { timings: { authorisedAfterMs: 600_000 } });
       const writes = await newWrites(bank);
       const gateway = await startBreakpointGateway(t, {
-        sections: { environments: { sandbox: { baseUrl: bank.baseUrl } }, ...withUpdates },
+        sections: {
+          environments: { sandbox: { baseUrl: bank.baseUrl } },
+          idempotency: { wait: '15s' }, // on a busy machine as well, a repeat gets the answer of the first request
+          ...withUpdates,
+        },
         state: stateOption(t),
         breakpoints: breakpointsOf(writes),
       });
