@@ -68,8 +68,7 @@ export function prefetchWithClaim(dependencies: ChooseEnvironmentDependencies): 
   function expectedEnvironment(request: PisRequest): string | undefined {
     if (hasOneChoice(dependencies, request)) return onlyEnvironment;
     if (request.operation.paymentId !== undefined) return undefined; // stage 4 finds it
-    const known = active.known()?.environment;
-    return requestedOrActive(request, known && identitiesOf(request).environmentNamed(known));
+    return requestedOrActive(request, configuredActive(dependencies, request, active.known()?.environment));
   }
 }
 
@@ -159,10 +158,8 @@ function routeInitiation(
   request: PisRequest,
   next: Handler<RoutedRequest>,
 ): Promise<PisResponse> {
-  const { environments, active } = dependencies;
-  return activeAtClaim(active, request).then((environment) => {
-    const configured = identitiesOf(request).environmentNamed(environment) ?? '';
-    const name = routeNewPayment(request, environments.has(configured) ? configured : undefined);
+  return activeAtClaim(dependencies.active, request).then((environment) => {
+    const name = routeNewPayment(request, configuredActive(dependencies, request, environment));
     return passOn(dependencies, request, { name, why: routingReason(request) }, next);
   });
 }
@@ -170,8 +167,8 @@ function routeInitiation(
 /**
  * Routes a request on a payment to the environment that created it.
  *
- * In the same tick as the affinity, and so in the same batch, it reads the cached status or requests a permit, for the environment
- * where this instance last saw the payment. They are used only if the affinity names the same environment (ADR 83, ADR 84).
+ * While the database looks for the payment, the cached status is read or a permit is requested, for the environment where this instance
+ * last saw the payment. They are used only if the affinity names the same environment.
  */
 function routeByAffinity(
   dependencies: ChooseEnvironmentDependencies,
@@ -188,8 +185,8 @@ function routeByAffinity(
     if (affinities.length > 0)
       return { name: routeKnownPayment(request, affinities), why: 'affinity', affinities, prefetched };
     if (mustKnowOwner || request.operation.unusualIds.length > 0) throw paymentUnknownError();
-    const known = active.known()?.environment;
-    const name = routeUnknownPayment(request, known && identitiesOf(request).environmentNamed(known));
+    const known = configuredActive(dependencies, request, active.known()?.environment);
+    const name = routeUnknownPayment(request, known);
     return { name, why: routingReason(request) };
   };
 
@@ -310,6 +307,16 @@ function hasOneChoice(
   if (environments.size > 1 || tenants > 1) return false;
   const { hasOtherTenants, hasOtherEnvironments } = identitiesOf(request);
   return request.operation.paymentId === undefined || (!hasOtherTenants && !hasOtherEnvironments);
+}
+
+/** The configured environment that is active, also if it has been renamed since. @param active its name in the database */
+function configuredActive(
+  { environments }: Pick<ChooseEnvironmentDependencies, 'environments'>,
+  request: PisRequest,
+  active: string | undefined,
+): string | undefined {
+  const name = active && identitiesOf(request).environmentNamed(active);
+  return name !== undefined && environments.has(name) ? name : undefined;
 }
 
 /** The environment that was active at the claim; reads it if the database was new. */
