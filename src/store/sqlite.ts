@@ -39,8 +39,14 @@ export function openSqlite(file: string, wall: () => number = Date.now): Databas
   };
   const exec = (sql: string) => translated(file, () => connection().database.exec(sql));
 
-  const all = (prepare: () => StatementSync, values: readonly Value[]): readonly Row[] =>
-    translated(file, () => prepare().all(...values.map(toSqlite)) as unknown as readonly Row[]); // rows of columns
+  const all = (sql: string, values: readonly Value[]): readonly Row[] =>
+    translated(
+      file,
+      () =>
+        connection()
+          .prepare(sql)
+          .all(...values.map(toSqlite)) as unknown as readonly Row[],
+    ); // rows of columns
 
   function assertSameFile(): void {
     if (!connection().isSameFile()) throw new DatabaseError(replacedFile(file).message, 'none');
@@ -66,9 +72,8 @@ export function openSqlite(file: string, wall: () => number = Date.now): Databas
       const { texts, names } = connection().textsOf(statement);
       const run = (row: Readonly<Record<string, Value>>): readonly Row[] => {
         const values = names.map((name) => row[name] ?? null);
-        const valuesOf = (hasTime: boolean) => (hasTime ? [...values, connection().now()] : values);
         const execute = ({ sql, hasTime }: SqliteText) =>
-          all(() => connection().prepare(sql), valuesOf(hasTime));
+          all(sql, hasTime ? [...values, connection().now()] : values);
         return texts.map(execute).at(-1) ?? [];
       };
       try {
@@ -81,7 +86,7 @@ export function openSqlite(file: string, wall: () => number = Date.now): Databas
     },
     async query(sql, values = []) {
       assertSameFile();
-      return all(() => connection().prepare(sql.replaceAll(/\$(\d+)/g, '?$1')), values);
+      return all(sql.replaceAll(/\$(\d+)/g, '?$1'), values);
     },
     execute: async (script) => inTransaction(() => exec(script)),
     async close() {
