@@ -86,10 +86,7 @@ export function createCacheStore(
 ): CacheStore {
   const ttlMs = Math.max(storedForMs, maxCallMs);
   const parse = createParseCache(
-    (text): StoredPayment => ({
-      ...parseCachedPayment(text),
-      ...{ text, isOwn: false },
-    }),
+    (text): StoredPayment => ({ ...parseCachedPayment(text), text, isOwn: false }),
   );
   const parseStored = (paymentKey: string, text: string | undefined) =>
     text === undefined ? nothingStored : parse(paymentKey, text);
@@ -114,6 +111,15 @@ export function createCacheStore(
   ): Promise<void> {
     const payment = own && (await readOwn(own, paymentKey));
     if (payment?.text !== undefined) await update(paymentKey, payment, (one) => [undefined, change(one)]);
+  }
+
+  /** Changes the payment in both places. */
+  async function changeBoth(
+    paymentKey: string,
+    change: (payment: StoredPayment) => CachedPayment,
+  ): Promise<void> {
+    await changeOwn(paymentKey, change);
+    await update(paymentKey, await readStored(paymentKey), (payment) => [undefined, change(payment)]);
   }
 
   /**
@@ -179,16 +185,9 @@ export function createCacheStore(
       const [mayHaveChanged] = await Promise.all([stored, inOwn]);
       return mayHaveChanged;
     },
-    async deleteCredential(paymentKey, credential) {
-      await changeOwn(paymentKey, (payment) => withoutCredential(payment, credential));
-      const first = await readStored(paymentKey);
-      await update(paymentKey, first, (payment) => [undefined, withoutCredential(payment, credential)]);
-    },
-    async expire(paymentKey) {
-      await changeOwn(paymentKey, expiredPayment);
-      const first = await readStored(paymentKey);
-      await update(paymentKey, first, (payment) => [undefined, expiredPayment(payment)]);
-    },
+    deleteCredential: (paymentKey, credential) =>
+      changeBoth(paymentKey, (payment) => withoutCredential(payment, credential)),
+    expire: (paymentKey) => changeBoth(paymentKey, expiredPayment),
   };
 }
 
@@ -261,11 +260,15 @@ export function createInvalidation(targets: InvalidationTargets): Invalidation {
 export const createInvalidatePayment =
   (keyValues: KeyValues, changes: ChangeWaiter): InvalidationTargets['invalidatePayment'] =>
   async (paymentKey) => {
-    await keyValues.write(paymentKey, serializeCachedPayment(invalidatedPayment()), maxCallMs);
+    await writeInvalidated(keyValues, paymentKey);
     changes.notify(paymentKey);
   };
 
 export const createInvalidateOwn =
   (own: CachePlaces['own']): InvalidationTargets['invalidateOwn'] =>
-  async (paymentKey) =>
-    own?.write(paymentKey, serializeCachedPayment(invalidatedPayment()), maxCallMs);
+  async (paymentKey) => {
+    if (own) await writeInvalidated(own, paymentKey);
+  };
+
+const writeInvalidated = (place: KeyValues, paymentKey: string): Promise<void> =>
+  place.write(paymentKey, serializeCachedPayment(invalidatedPayment()), maxCallMs);
