@@ -1,5 +1,6 @@
 /** The writes of which it is unknown whether the bank executed them, for operators and for reads that show their effect. */
 
+import { textOf } from '../store/database.ts';
 import type { LedgerRow, LedgerTable } from '../store/ledger.ts';
 import type { Log } from '../telemetry/log.ts';
 
@@ -95,8 +96,6 @@ const readableDoubtOf = (row: LedgerRow): ReadableDoubt => ({
   paymentId: String(row.payment),
   environment: String(row.environment),
 });
-
-const textOf = (value: LedgerRow[string] | undefined) => (typeof value === 'string' ? value : undefined);
 
 /** Logged at error level if an operator has to ask the bank. */
 export function logInDoubt(

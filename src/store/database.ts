@@ -97,6 +97,10 @@ export class DatabaseError extends GatewayError {
 export const hasNoEffect = (thrown: unknown): thrown is DatabaseError =>
   thrown instanceof DatabaseError && thrown.effect !== 'unknown';
 
+/** The text in a column; `undefined` if it is NULL. */
+export const textOf = (value: Row[string] | undefined): string | undefined =>
+  typeof value === 'string' ? value : undefined;
+
 /** Executes a statement for each row alone. */
 export async function oneByOne<Input>(
   rows: readonly Input[],

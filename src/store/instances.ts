@@ -35,10 +35,7 @@ export function createInstanceTable(database: Database, instance: string) {
     },
 
     async isAlive(id: string): Promise<boolean> {
-      const [row] = await database.query(
-        `SELECT 1 AS one FROM instance WHERE id = $1 AND seen_at > now_ms() - ${instanceLeaseMs}`,
-        [id],
-      );
+      const [row] = await database.query(`SELECT 1 AS one WHERE ${isAlive('$1')}`, [id]);
       return row !== undefined;
     },
 

@@ -4,7 +4,7 @@
  */
 
 import { collect } from './collect.ts';
-import { type Database, type Row, statement } from './database.ts';
+import { type Database, type Row, statement, textOf } from './database.ts';
 
 export interface StoredPayment {
   readonly paymentId: string;
@@ -126,5 +126,3 @@ const paymentOf = (row: Row): StoredPayment => ({
   isPermanent: Boolean(row.is_permanent),
   unusedMs: Number(row.unused_ms),
 });
-
-const textOf = (value: Row[string] | undefined) => (typeof value === 'string' ? value : undefined);
