@@ -1,6 +1,6 @@
 /**
- * `penstock tenants` and `penstock environment moved`, `rename`: say which tenants and environments are the same. They ask a running
- * gateway. If none answers, as after a refused start, they change the database of the configuration.
+ * `penstock tenants` and `penstock environment moved`, `rename`: say which tenants and environments are the same. They call the
+ * admin API of a running gateway. If none answers, as after a refused start, they change the database of the configuration.
  */
 
 import { userInfo } from 'node:os';

@@ -150,7 +150,7 @@ export function createIsSwitchBack({ newest }: Pick<AuditLog, 'newest'>): IsSwit
       ({ action, outcome, details, at }) =>
         action === switchAction &&
         switchedOutcomes.includes(outcome) &&
-        details?.from === environment &&
+        details.from === environment &&
         Date.now() - Date.parse(at) < switchBackMs,
     );
   };

@@ -12,20 +12,16 @@ import { createSessions } from '../../src/admin/sessions.ts';
 import { createSignIn } from '../../src/admin/sign-in.ts';
 import { createSignInThrottle } from '../../src/admin/sign-in-throttle.ts';
 import { createGuardedEnvironments } from '../../src/contract-guard/guarded-environments.ts';
-import { createActiveEnvironment } from '../../src/environments/active-environment.ts';
-import { createAuditLog } from '../../src/environments/audit-log.ts';
 import type { PreflightReport } from '../../src/environments/preflight.ts';
 import { createIsSwitchBack, createSwitchEnvironment } from '../../src/environments/switch-environment.ts';
 import { createChangeIdentities } from '../../src/identities/change-identities.ts';
 import type { ManageSubscriptions } from '../../src/notifications/manage-subscriptions.ts';
-import { createActiveEnvironmentTable } from '../../src/store/active-environment.ts';
-import { createAuditTable } from '../../src/store/audit.ts';
 import { createIdentityTable } from '../../src/store/identities.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { newMemoryDatabase } from '../kit/database.ts';
 import { createFailingState, type FailingState } from '../kit/failing-state.ts';
-import { createFaultyDatabase, type FaultyDatabase } from '../kit/faulty-database.ts';
+import type { FaultyDatabase } from '../kit/faulty-database.ts';
 import { configOf } from '../kit/gateway.ts';
+import { createSwitchable } from '../kit/switchable.ts';
 
 /** Credentials: Olga has the role `operate`, Rita has the role `read`. */
 export const asOperator = { Authorization: 'Bearer token-of-olga' };
@@ -105,14 +101,7 @@ export function startAdminApi(
 ): AdminApiUnderTest {
   const state = createFailingState();
   const log = () => {};
-  const database = createFaultyDatabase(newMemoryDatabase());
-  const active = createActiveEnvironment(
-    createActiveEnvironmentTable(database),
-    state.pubsub,
-    'sandbox',
-    log,
-  );
-  const audit = createAuditLog(createAuditTable(database), log);
+  const { database, active, audit } = createSwitchable(state.pubsub, log);
   const preflight = (name: string) =>
     bankEnvironments.some((environment) => environment.name === name) ? Promise.resolve(report) : undefined;
   const common = { environments: () => bankEnvironments, active, circuits: () => [] };

@@ -1,6 +1,6 @@
 /**
  * The budget of a request of a client with a quota, with two environments and several tenants: which operations on the state share a
- * round trip. The permit of a request that runs alone costs none of its own (ADR 84).
+ * round trip. The permit of a request that runs alone costs none of its own.
  *
  * Operations that are in progress at the same time are one round trip. Those of the heartbeat, and those that the response does
  * not wait for, are not counted.

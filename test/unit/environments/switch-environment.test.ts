@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { createActiveEnvironment } from '../../../src/environments/active-environment.ts';
-import { createAuditLog } from '../../../src/environments/audit-log.ts';
 import type { PreflightReport } from '../../../src/environments/preflight.ts';
 import {
   createIsSwitchBack,
@@ -10,14 +8,9 @@ import {
 } from '../../../src/environments/switch-environment.ts';
 import type { ContractComparison, ContractDifference } from '../../../src/request/contract-comparison.ts';
 
-import { createActiveEnvironmentTable } from '../../../src/store/active-environment.ts';
-
-import { createAuditTable } from '../../../src/store/audit.ts';
-
-import { newMemoryDatabase } from '../../kit/database.ts';
 import { createFailingState } from '../../kit/failing-state.ts';
-import { createFaultyDatabase } from '../../kit/faulty-database.ts';
 import { captureLog } from '../../kit/log-capture.ts';
+import { createSwitchable } from '../../kit/switchable.ts';
 import { errorOf } from './requests.ts';
 
 const healthy: PreflightReport = { ok: true, steps: [{ step: 'answer', ok: true, detail: 'status 200' }] };
@@ -29,14 +22,7 @@ const unforced = { force: false, acknowledgeDifferences: false };
 function startSwitch(report = healthy, comparison?: ContractComparison | Error) {
   const state = createFailingState();
   const { log, lines } = captureLog();
-  const database = createFaultyDatabase(newMemoryDatabase());
-  const active = createActiveEnvironment(
-    createActiveEnvironmentTable(database),
-    state.pubsub,
-    'sandbox',
-    log,
-  );
-  const audit = createAuditLog(createAuditTable(database), log);
+  const { database, active, audit } = createSwitchable(state.pubsub, log);
   const checked: string[] = [];
   const preflight = (name: string) => {
     checked.push(name);
