@@ -18,6 +18,8 @@ export interface DatabaseHeartbeat extends PeriodicTask {
    * @throws UnusableDatabaseError, or Error that says what is wrong with the file
    */
   first(): Promise<void>;
+  /** Whether it was found usable since the start. */
+  isPrepared(): boolean;
   /** What is wrong with the database, as a sentence; `undefined` if nothing is. */
   problem(): string | undefined;
 }
@@ -85,6 +87,7 @@ export function createDatabaseHeartbeat({
         setProblem(thrown.reason);
       }
     },
+    isPrepared: () => isPrepared,
     problem: () => problem,
   };
 }

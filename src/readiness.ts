@@ -20,7 +20,7 @@ export interface ReadinessCheck {
 }
 
 interface ReadinessDependencies {
-  readonly services: Pick<Services, 'state' | 'databaseHeartbeat' | 'stateHeartbeat'>;
+  readonly services: Pick<Services, 'state' | 'databaseHeartbeat' | 'stateHeartbeat' | 'activeEnvironment'>;
   readonly stateSettings: StateSettings;
   readonly listenerCertificate: ListenerCertificate;
   readonly requestHandlers: RequestHandlers;
@@ -37,6 +37,14 @@ export function createReadinessCheck({
     ...listeners.flatMap((listener) => listener.certificates()),
     ...requestHandlers.current.upstreams.certificates(),
   ];
+  function activeProblem(): string | undefined {
+    const active = services.activeEnvironment.known()?.environment;
+    const identities = requestHandlers.current.identities.current();
+    if (active === undefined || !identities || identities.environmentNamed(active) !== undefined)
+      return undefined;
+    return `new payments are refused: the active environment "${active}" is not configured; configure it, or activate another one with penstock environment use`;
+  }
+
   const check: ReadinessCheck = {
     phase: 'closed',
     addListener: (certificate) => void listeners.push(certificate),
@@ -49,7 +57,7 @@ export function createReadinessCheck({
       const problem = services.databaseHeartbeat.problem();
       // While the database cannot be used, that is the only cause.
       const identitiesProblem =
-        problem === undefined ? requestHandlers.current.identities.problem() : undefined;
+        problem === undefined ? (requestHandlers.current.identities.problem() ?? activeProblem()) : undefined;
       const reasons = [
         check.phase === 'serving' ? [] : check.phase,
         problem ?? [],

@@ -93,6 +93,7 @@ export function createRequestHandlers(config: Config, services: Services): Reque
       try {
         await handler.guarded.prepareEnforced();
         if (!isSame) await establish(identities, previous.identities);
+        requireActive(services, identities);
       } catch (cause) {
         handler.upstreams.close();
         throw cause;
@@ -120,6 +121,15 @@ async function establish(next: ConfiguredIdentities, previous: ConfiguredIdentit
       'clients, tenants or baseUrl changed, and the database is unavailable; reload again when /health/ready returns 200';
     throw new Error(text, { cause });
   }
+}
+
+/** @throws Error if new payments would have no environment */
+function requireActive({ activeEnvironment }: Services, identities: ConfiguredIdentities): void {
+  const active = activeEnvironment.known()?.environment;
+  if (active === undefined || identities.current()?.environmentNamed(active) !== undefined) return;
+  throw new Error(
+    `environments: "${active}" is active, and the configuration does not have it; first activate another one: penstock environment use NAME`,
+  );
 }
 
 function createRequestHandler(

@@ -35,7 +35,7 @@ import type { CachePlaces } from './status-cache/cache-store.ts';
 import { createActiveEnvironmentTable } from './store/active-environment.ts';
 import { createAuditTable } from './store/audit.ts';
 import type { Database } from './store/database.ts';
-import { type GatewayDatabases, prepareDatabase } from './store/gateway-database.ts';
+import { type GatewayDatabases, prepareDatabase, usableWhen } from './store/gateway-database.ts';
 import { createHoldTable } from './store/holds.ts';
 import { createIdentityTable, type IdentityTable } from './store/identities.ts';
 import { createInstanceTable, type InstanceTable } from './store/instances.ts';
@@ -110,10 +110,11 @@ const deletionIntervalMs = 60_000;
 export function createServices(
   config: Config,
   log: Log,
-  { database, heartbeatDatabase, state }: Stores,
+  { database: opened, heartbeatDatabase, state }: Stores,
   instanceId: string = newInstanceName(),
 ): Services {
   const currentConfig: CurrentConfig = { value: config };
+  const database = usableWhen(() => databaseHeartbeat.isPrepared(), opened);
   const expectedInstances = () => currentConfig.value.shaping.expectedInstances;
   const telemetry = createTelemetry(log, config.tracing);
   const { metrics } = telemetry;

@@ -163,4 +163,5 @@ const resolveClient = (client: Settings['clients'][number], names: readonly stri
   ...client,
   tenant: client.tenant ?? client.name,
   environments: client.environments ?? names,
+  onlyEnvironment: client.environments?.length === 1 ? client.environments[0] : undefined,
 });

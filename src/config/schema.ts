@@ -73,6 +73,8 @@ export type ClientSettings = Omit<Settings['clients'][number], 'tenant' | 'envir
   readonly tenant: string;
   /** The names of the environments that the client may use; never empty. */
   readonly environments: readonly string[];
+  /** If only one is configured for the client: that of its new payments, whichever is active. */
+  readonly onlyEnvironment: string | undefined;
 };
 
 /** An environment as the schema parses it. */

@@ -8,7 +8,7 @@
 import { hasOneSpelling, type Lane, type Operation } from '../pis/operations.ts';
 import { queryProblem } from '../pis/query.ts';
 import { authorisationSegment, mergeBankIds, noBankIds } from '../request/bank-ids.ts';
-import { asGatewayError, GatewayError } from '../request/errors.ts';
+import { asGatewayError, GatewayError, stateUnavailable } from '../request/errors.ts';
 import { currentTenantId, identitiesOf } from '../request/identities.ts';
 import type { Environment, PisRequest, PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { EnvironmentReason } from '../request/request-events.ts';
@@ -177,7 +177,7 @@ function routeByAffinity(
   next: Handler<RoutedRequest>,
 ): Promise<PisResponse> {
   const { tenants, active, affinity, prefetchStatus, prefetchPermit } = dependencies;
-  const { tenantIdOf, hasOtherTenants, environmentWith } = identitiesOf(request);
+  const { tenantIdOf, hasOtherTenants, environmentWith, isFresh } = identitiesOf(request);
   const tenantId = tenantIdOf(request.client.tenant);
   // With several tenants, including removed ones, there is no fallback: the owner of the payment must be known.
   const mustKnowOwner = tenants > 1 || hasOtherTenants;
@@ -185,6 +185,7 @@ function routeByAffinity(
     if (affinities.length > 0)
       return { name: routeKnownPayment(request, affinities), why: 'affinity', affinities, prefetched };
     if (mustKnowOwner || request.operation.unusualIds.length > 0) throw paymentUnknownError();
+    if (!isFresh()) throw stateUnavailable(); // it may be that of a tenant that was added meanwhile
     const known = configuredActive(dependencies, request, active.known()?.environment);
     const name = routeUnknownPayment(request, known);
     return { name, why: routingReason(request) };
@@ -299,14 +300,14 @@ function recordIdsBeforeResponse(
     .then(() => response);
 }
 
-/** Whether there is one environment and one tenant and, for an existing payment, never were others. */
+/** Whether there is one environment and one tenant, and never were others. */
 function hasOneChoice(
   { environments, tenants }: ChooseEnvironmentDependencies,
   request: PisRequest,
 ): boolean {
   if (environments.size > 1 || tenants > 1) return false;
-  const { hasOtherTenants, hasOtherEnvironments } = identitiesOf(request);
-  return request.operation.paymentId === undefined || (!hasOtherTenants && !hasOtherEnvironments);
+  const { hasOtherTenants, hasOtherEnvironments, isFresh } = identitiesOf(request);
+  return !hasOtherTenants && !hasOtherEnvironments && isFresh();
 }
 
 /** The configured environment that is active, also if it has been renamed since. @param active its name in the database */

@@ -19,13 +19,13 @@ export function requestedOrActive(
   active: string | undefined,
 ): string | undefined {
   if (requestedEnvironment !== undefined) return requestedEnvironment;
-  return client.environments.length === 1 ? client.environments[0] : active;
+  return client.onlyEnvironment ?? active;
 }
 
 /** Why `routeNewPayment` chooses its environment. */
 export function routingReason({ requestedEnvironment, client }: PisRequest): EnvironmentReason {
   if (requestedEnvironment !== undefined) return 'named';
-  return client.environments.length === 1 ? 'only-one-of-client' : 'active';
+  return client.onlyEnvironment === undefined ? 'active' : 'only-one-of-client';
 }
 
 /**

@@ -60,9 +60,15 @@ interface Credentials {
 }
 
 /** The digests do not travel with the client through the pipeline. */
-function credentialsOf({ name, tenant, environments, ...digests }: ConfiguredClient): Credentials {
+function credentialsOf({
+  name,
+  tenant,
+  environments,
+  onlyEnvironment,
+  ...digests
+}: ConfiguredClient): Credentials {
   return {
-    client: { name, tenant, environments },
+    client: { name, tenant, environments, ...(onlyEnvironment !== undefined && { onlyEnvironment }) },
     key: parseDigest(digests.apiKeySha256),
     certificate: parseDigest(digests.certificateSha256),
   };

@@ -51,8 +51,9 @@ export class Attempt implements WriteAheadMark {
   readonly #services: LedgerServices;
   readonly #settings: AttemptSettings;
   readonly #claim: NewClaim;
+  readonly #client: string;
   readonly #tenant: string;
-  readonly #identities: Identities;
+  #identities: Identities;
   readonly #recordEvent: RecordEvent | undefined;
   /** For how long after the mark an answer is awaited. Milliseconds. */
   readonly #listenMs: number;
@@ -77,6 +78,7 @@ export class Attempt implements WriteAheadMark {
     this.#services = services;
     this.#settings = settings;
     this.#claim = claim;
+    this.#client = request.client.name;
     this.#tenant = request.client.tenant;
     this.#identities = identitiesOf(request);
     this.#recordEvent = request.recordEvent;
@@ -107,10 +109,27 @@ export class Attempt implements WriteAheadMark {
     const window = { untilMs: performance.now() + sendWithinMs, untilWallMs: Date.now() + sendWithinMs };
     const sent = { ...this.#claim, environment: this.#identities.environmentIdOf(environment) };
     this.#mayBeMarked = true;
-    if (!(await table.mark({ ...sent, listenMs: this.#listenMs }))) throw takenOverError();
+    const isMarked = () =>
+      table.mark({ ...sent, listenMs: this.#listenMs, identities: this.#identities.revision });
+    if (!((await isMarked()) || ((await this.#renewIdentities()) && (await isMarked()))))
+      throw takenOverError();
     if (this.#hasEnded) throw stateUnavailable();
     this.#sent = sent;
     return window;
+  }
+
+  /**
+   * Whether the tenants of credentials have changed since the request was identified, and the request may go on.
+   *
+   * @throws GatewayError STATE_UNAVAILABLE if it is not one of the same tenant any more
+   */
+  async #renewIdentities(): Promise<boolean> {
+    const former = this.#identities;
+    this.#identities = await former.renew();
+    if (this.#identities.revision === former.revision) return false;
+    const isSame = this.#identities.tenantIdOf(this.#tenant) === this.#claim.tenant;
+    if (!isSame || this.#identities.movedClients.has(this.#client)) throw stateUnavailable();
+    return true;
   }
 
   namePayment(named: NamedPayment): void {

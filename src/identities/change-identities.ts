@@ -81,7 +81,8 @@ export function createChangeIdentities({ table, clients, audit }: ChangeDependen
       to,
     );
     return done(
-      `The client ${name} works for tenant ${to}. Payments that it made before stay with the former one.`,
+      `The client ${name} works for tenant ${to}. Reload all instances now: until then, they refuse its requests. ` +
+        'Payments that it made before stay with the former tenant; if it repeated one of these requests, the bank would pay again.',
     );
   }
 }

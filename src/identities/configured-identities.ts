@@ -8,10 +8,13 @@ import type { Log } from '../telemetry/log.ts';
 import {
   anonymousTenant,
   contradictionsIn,
+  endsNoClients,
   type IdentitySettings,
   idIn,
   isAnonymousUnclaimed,
+  missingClients,
   missingIn,
+  movedClientsIn,
   newestName,
 } from './contradictions.ts';
 import type { KnownNames } from './known-names.ts';
@@ -42,12 +45,15 @@ export function createConfiguredIdentities(
 
   function current(): Identities | undefined {
     const known = names.known();
-    if (resolved && known && known !== resolvedFrom) adopt(known);
-    return resolved;
+    if (resolved && known && known !== resolvedFrom && known.revision === resolved.revision)
+      adopt(known, resolved.movedClients);
+    return resolved; // with an old revision, nothing is sent
   }
 
-  function adopt(stored: StoredNames): Identities {
-    resolved = resolveIdentities(stored, settings, { fixAddress, checkAddress });
+  function adopt(stored: StoredNames, movedClients: Identities['movedClients']): Identities {
+    const { isFresh } = names;
+    const ids = resolveIdentities(stored, settings);
+    resolved = { ...ids, revision: stored.revision, movedClients, fixAddress, checkAddress, isFresh, renew };
     resolvedFrom = stored;
     return resolved;
   }
@@ -62,13 +68,15 @@ export function createConfiguredIdentities(
 
   async function compare(): Promise<Identities> {
     try {
-      await insertMissing(maxLooks);
+      const adopted = await (resolved ? followChanges() : insertMissing(maxLooks));
       contradiction = undefined;
       failure = undefined;
-      return adopt(await names.refresh());
+      return adopted;
     } catch (thrown) {
       if (thrown instanceof IdentityContradiction) {
+        if (resolved) logContradiction(thrown.message);
         contradiction = thrown.message;
+        resolved = undefined;
         throw thrown;
       }
       const error = asGatewayError(thrown);
@@ -77,9 +85,35 @@ export function createConfiguredIdentities(
     }
   }
 
-  /** Writes nothing if there is a contradiction. */
-  async function insertMissing(looksLeft: number): Promise<void> {
-    const stored = await table.read();
+  const logContradiction = (why: string) => log('error', `${contradicts}; all requests are refused`, { why });
+
+  /** The names and their revision first: credentials may be newer, but never older. */
+  async function read(): Promise<{ readonly known: StoredNames; readonly stored: StoredIdentities }> {
+    const known = await names.refresh();
+    const credentials = await table.readCredentials();
+    return { known, stored: { ...known, credentials, addresses: await table.readAddresses() } };
+  }
+
+  /** Credentials have got other tenants. Their clients are refused until the configuration says so, too; all others go on. */
+  async function followChanges(): Promise<Identities> {
+    const { known, stored } = await read();
+    const [problem] = missingClients(stored, settings);
+    if (problem !== undefined) throw new IdentityContradiction(problem);
+    const movedClients = movedClientsIn(stored, settings);
+    if (movedClients.size > 0)
+      log(
+        'warn',
+        'these clients work for other tenants now, and are refused until the configuration is reloaded',
+        {
+          clients: [...movedClients].join(', '),
+        },
+      );
+    return adopt(known, movedClients);
+  }
+
+  /** Inserts until nothing is missing. Writes nothing if there is a contradiction. */
+  async function insertMissing(looksLeft: number): Promise<Identities> {
+    const { known, stored } = await read();
     const isUnclaimed = isAnonymousUnclaimed(stored, settings);
     const contradictions = contradictionsIn(
       stored,
@@ -87,14 +121,21 @@ export function createConfiguredIdentities(
       isUnclaimed && (await table.hasPayments(anonymousTenant)),
     );
     if (contradictions.length > 0) throw new IdentityContradiction(contradictions.join('\n'));
-    if (!(await table.insert(missingIn(stored, settings)))) {
+    const missing = missingIn(stored, settings);
+    if (Object.values(missing).some((added) => added.length > 0)) {
       if (looksLeft === 0)
         throw new GatewayError('STATE_UNAVAILABLE', 'Other instances add names. Try again.');
+      await table.insert(missing, { outdates: endsNoClients(stored, missing) });
+      // Again, also if nothing failed: an instance with another configuration may have done the same.
       return insertMissing(looksLeft - 1);
     }
-    // It would count as another tenant. If an instance without clients is still running, that one adds it again.
-    if (isUnclaimed) await table.forgetTenant(anonymousTenant);
+    // It would count as another tenant. Instances without clients have been outdated, and none of their payments was found since.
+    if (isUnclaimed) {
+      await table.forgetTenant(anonymousTenant);
+      return insertMissing(looksLeft - 1);
+    }
     noteAddresses(stored, stored.addresses);
+    return adopt(known, new Set());
   }
 
   /** Those that are recorded, and equal. */
@@ -106,8 +147,18 @@ export function createConfiguredIdentities(
   /** What other instances have changed. If an address was moved, this instance uses the former one until it reloads. */
   async function readChanges(): Promise<void> {
     const known = await names.refresh();
+    if (known.revision !== resolved?.revision) await establish();
     if (fixed.size < settings.environments.length) noteAddresses(known, await table.readAddresses());
-    if (settings.tenants.some((name) => known.tenants.every((one) => one.name !== name))) await establish();
+  }
+
+  async function renew(): Promise<Identities> {
+    try {
+      const { revision } = await names.refresh();
+      const known = current();
+      return known?.revision === revision ? known : await establish();
+    } catch (thrown) {
+      throw identitiesUnavailable(thrown);
+    }
   }
 
   const fixAddress = (environment: string) =>
@@ -145,8 +196,7 @@ export function createConfiguredIdentities(
       if (resolved) return readChanges().catch(() => {}); // the next refresh tries again
       const before = contradiction;
       await establish().catch(() => {}); // reported by `problem`
-      if (contradiction === undefined || contradiction === before) return;
-      log('error', `${contradicts}; all requests are refused`, { why: contradiction });
+      if (contradiction !== undefined && contradiction !== before) logContradiction(contradiction);
     },
 
     /** Why requests are refused, as a sentence for operators; `undefined` if they are not. */
@@ -178,8 +228,7 @@ function addressError(environment: string): GatewayError {
 function resolveIdentities(
   { tenants, environments }: StoredNames,
   settings: IdentitySettings,
-  addresses: Pick<Identities, 'fixAddress' | 'checkAddress'>,
-): Identities {
+): Omit<Identities, 'revision' | 'movedClients' | 'isFresh' | 'renew' | 'fixAddress' | 'checkAddress'> {
   const tenantIds = idsOf(settings.tenants, tenants);
   const environmentIds = idsOf(
     settings.environments.map(({ name }) => name),
@@ -200,7 +249,6 @@ function resolveIdentities(
     environmentNameOf: (id) => environmentNames.get(id) ?? newestName(environments, id),
     hasOtherTenants: allTenants.size > tenantNames.size,
     hasOtherEnvironments: allEnvironments.size > environmentNames.size,
-    ...addresses,
   };
 }
 

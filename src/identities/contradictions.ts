@@ -75,6 +75,33 @@ export function missingIn(stored: StoredIdentities, settings: IdentitySettings):
   };
 }
 
+/**
+ * Whether requests without clients, which are those of the tenant `anonymous`, could not be requests of other tenants: every known credential
+ * belongs to it.
+ */
+export function admitsNoClients({ tenants, credentials }: StoredIdentities): boolean {
+  const anonymous = idIn(tenants, anonymousTenant);
+  return [...credentials.values()].every((tenant) => tenant === anonymous);
+}
+
+/** Whether instances without clients must stop when these are inserted: the first clients of another tenant. */
+export function endsNoClients(stored: StoredIdentities, added: NewIdentities): boolean {
+  const credentials = new Map(stored.credentials);
+  for (const { hash, tenant } of added.credentials) credentials.set(hash, tenant);
+  return admitsNoClients(stored) && !admitsNoClients({ ...stored, credentials });
+}
+
+/** The clients whose credentials belong to other tenants than the configuration says. */
+export const movedClientsIn = (
+  stored: StoredIdentities,
+  { credentials }: IdentitySettings,
+): ReadonlySet<string> =>
+  new Set(
+    credentials
+      .filter((one) => ownerOtherThanConfigured(stored, one) !== undefined)
+      .map(({ client }) => client),
+  );
+
 /** Whether the tenant `anonymous` is known, and neither configured nor renamed: then it must have no payments. */
 export function isAnonymousUnclaimed({ tenants }: StoredIdentities, settings: IdentitySettings): boolean {
   const names = tenants.filter(({ id }) => id === anonymousTenant);
@@ -93,6 +120,7 @@ export function contradictionsIn(
 ): readonly string[] {
   return [
     ...movedCredentials(stored, settings),
+    ...missingClients(stored, settings),
     ...(hasUnclaimedPayments ? [unclaimed] : []),
     ...movedEnvironments(stored, settings),
     ...sharedIds(stored.tenants, settings.tenants, 'clients', 'tenant'),
@@ -106,9 +134,10 @@ export function contradictionsIn(
 }
 
 const movedCredentials = (stored: StoredIdentities, { credentials }: IdentitySettings) =>
-  credentials.flatMap(({ hash, kind, client, tenant }) => {
-    const owner = stored.credentials.get(hash);
-    if (owner === undefined || owner === idIn(stored.tenants, tenant)) return [];
+  credentials.flatMap((credential) => {
+    const owner = ownerOtherThanConfigured(stored, credential);
+    if (owner === undefined) return [];
+    const { kind, client, tenant } = credential;
     const former = newestName(stored.tenants, owner);
     return [
       `clients: the ${kind} of client "${client}" belongs to tenant "${former}", and the configuration gives it to tenant "${tenant}"; ` +
@@ -116,6 +145,33 @@ const movedCredentials = (stored: StoredIdentities, { credentials }: IdentitySet
         `if the client works for another tenant from now on, use: penstock tenants move-credential ${client} ${tenant}`,
     ];
   });
+
+function ownerOtherThanConfigured(
+  { tenants, credentials }: StoredIdentities,
+  { hash, tenant }: IdentitySettings['credentials'][number],
+): string | undefined {
+  const owner = credentials.get(hash);
+  return owner === idIn(tenants, tenant) ? undefined : owner;
+}
+
+/** Also found while an instance runs: another one may have got the first clients. */
+export const missingClients = (
+  stored: StoredIdentities,
+  { credentials }: IdentitySettings,
+): readonly string[] =>
+  credentials.length > 0 || admitsNoClients(stored)
+    ? []
+    : [
+        `clients: none are configured, and the database knows clients: without clients, their requests would be those of the tenant "${anonymousTenant}", ` +
+          `and repeats would be paid again; configure the clients${unlessOneTenant(stored)}`,
+      ];
+
+function unlessOneTenant({ tenants, credentials }: StoredIdentities): string {
+  const [owner, ...others] = new Set(credentials.values());
+  if (owner === undefined || others.length > 0 || tenants.some(({ name }) => name === anonymousTenant))
+    return '';
+  return `, or continue the payments of their tenant without clients: penstock tenants rename ${newestName(tenants, owner)} ${anonymousTenant}`;
+}
 
 const unclaimed =
   `clients: payments were made without clients, as tenant "${anonymousTenant}"; give them to the tenant that made them: ` +

@@ -1,5 +1,7 @@
 /** STAGE 2. Adds the ids of the tenants and environments of the configuration. */
 
+import { GatewayError } from '../request/errors.ts';
+import type { Identities } from '../request/identities.ts';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
 import type { Handler, Stage } from '../request/stage.ts';
 import { type ConfiguredIdentities, identitiesUnavailable } from './configured-identities.ts';
@@ -14,8 +16,17 @@ export function identifyTenant({ identities }: IdentifyTenantDependencies): Stag
     const known = identities.current();
     if (!known) return identifyLater(identities, request, next);
     request.identities = known;
+    refuseMoved(request, known);
     return next(request);
   };
+}
+
+/** @throws GatewayError STATE_UNAVAILABLE if the client works for another tenant than the configuration of this instance says */
+export function refuseMoved({ client }: Pick<PisRequest, 'client'>, { movedClients }: Identities): void {
+  if (!movedClients.has(client.name)) return;
+  const text =
+    'Your client works for another tenant now, and this instance has not loaded its new configuration yet; nothing was sent. Try again.';
+  throw new GatewayError('STATE_UNAVAILABLE', text);
 }
 
 async function identifyLater(
@@ -28,5 +39,6 @@ async function identifyLater(
   } catch (thrown) {
     throw identitiesUnavailable(thrown);
   }
+  refuseMoved(request, request.identities);
   return next(request);
 }

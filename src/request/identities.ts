@@ -3,8 +3,20 @@
  * or an environment had; it keeps it when it is renamed.
  */
 
-/** The ids that one configuration uses. A request keeps the same object until it ends. */
+/** The ids that one configuration uses, at one revision. A request keeps the same object until it ends. */
 export interface Identities {
+  /** A write is sent only if it is still the one in the database. */
+  readonly revision: number;
+  /** The clients that work for other tenants since the configuration was loaded. */
+  readonly movedClients: ReadonlySet<string>;
+  /**
+   * Reads the database again: the revision is another one.
+   *
+   * @throws GatewayError STATE_UNAVAILABLE if the configuration contradicts it now, or it is unavailable
+   */
+  renew(): Promise<Identities>;
+  /** Whether they were read within the last seconds: another instance may have added a tenant since. */
+  isFresh(): boolean;
   tenantIdOf(name: string): string;
   environmentIdOf(name: string): string;
   /** The configured environment with this id; `undefined` if it was removed. */
@@ -39,6 +51,10 @@ const itself = (name: string) => name;
 
 /** Every name is taken for the id. */
 export const namesAsIdentities: Identities = {
+  revision: 0,
+  movedClients: new Set(),
+  renew: async () => namesAsIdentities,
+  isFresh: () => true,
   tenantIdOf: itself,
   environmentIdOf: itself,
   environmentWith: itself,

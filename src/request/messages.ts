@@ -14,6 +14,8 @@ export interface Client {
   readonly tenant: string;
   /** Names of the environments that it may use; at least one. */
   readonly environments: readonly string[];
+  /** The environment of its new payments, whichever is active: only this one is configured for it. */
+  readonly onlyEnvironment?: string | undefined;
 }
 
 /** Recorded before the first byte of a write is sent, so that the bank receives the write at most once. */

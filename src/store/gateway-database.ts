@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { UnusableConfigError } from '../config/config-errors.ts';
 import type { StateSettings } from '../config/schema.ts';
-import type { Database } from './database.ts';
+import { type Database, DatabaseError } from './database.ts';
 import { applyPostgresSettings, migrate, schemaVersion, schemaVersionOf } from './migrations.ts';
 import { connectPostgres } from './postgres.ts';
 import { postgresProblems } from './postgres-settings.ts';
@@ -72,6 +72,18 @@ async function refuseEmpty(database: Database, { postgres, file }: DatabaseSetti
 
 const nameOf = ({ postgres, file }: DatabaseSettings) =>
   postgres === null ? `state.file: ${file}` : 'state.postgres: the database';
+
+/** Refuses all statements until the database is prepared: one that lacks tables or settings could lose what it has confirmed. */
+export function usableWhen(isPrepared: () => boolean, database: Database): Database {
+  const notPrepared = () =>
+    Promise.reject(new DatabaseError('the database has not been checked yet', 'none'));
+  return {
+    ...database,
+    batch: (statement, rows) => (isPrepared() ? database.batch(statement, rows) : notPrepared()),
+    query: (sql, values) => (isPrepared() ? database.query(sql, values) : notPrepared()),
+    execute: (script) => (isPrepared() ? database.execute(script) : notPrepared()),
+  };
+}
 
 /**
  * Creates the tables in an empty database, applies the migrations that are missing, and sets what PostgreSQL needs for this role.

@@ -14,6 +14,8 @@ export interface StoredName {
 
 /** The first names, and then the others in the order in which they were given. */
 export interface StoredNames {
+  /** Increases when a credential gets another tenant, or the first clients appear. */
+  readonly revision: number;
   readonly tenants: readonly StoredName[];
   readonly environments: readonly StoredName[];
 }
@@ -41,13 +43,18 @@ export function createIdentityTable(database: Database) {
   async function readNames(): Promise<StoredNames> {
     const rows = await database.query(
       `SELECT 'tenant' AS kind, name, tenant AS id, named_at FROM tenant_name
-       UNION ALL SELECT 'environment', name, environment, named_at FROM environment_name ORDER BY named_at, name`,
+       UNION ALL SELECT 'environment', name, environment, named_at FROM environment_name
+       UNION ALL SELECT 'revision', '', '', revision FROM identity_revision ORDER BY named_at, name`,
     );
     const namesOf = (kind: string) => {
       const names = rows.filter((row) => row.kind === kind).map(nameOf);
       return [...names.filter(({ name, id }) => name === id), ...names.filter(({ name, id }) => name !== id)];
     };
-    return { tenants: namesOf('tenant'), environments: namesOf('environment') };
+    return {
+      revision: Number(rows.find(({ kind }) => kind === 'revision')?.named_at),
+      tenants: namesOf('tenant'),
+      environments: namesOf('environment'),
+    };
   }
 
   async function readAddresses(): Promise<StoredIdentities['addresses']> {
@@ -61,22 +68,25 @@ export function createIdentityTable(database: Database) {
 
     readAddresses,
 
-    async read(): Promise<StoredIdentities> {
-      const names = await readNames();
-      const credentials = await database.query('SELECT hash AS key, tenant AS value FROM credential');
-      return { ...names, credentials: mapOf(credentials), addresses: await readAddresses() };
+    async readCredentials(): Promise<StoredIdentities['credentials']> {
+      return mapOf(await database.query('SELECT hash AS key, tenant AS value FROM credential'));
     },
 
     /**
      * Inserts all of them in one transaction, or nothing.
      *
+     * @param outdates whether what other instances know is out of date then
      * @returns false if one is there already: another instance has inserted it
      */
-    async insert({ tenants, environments, credentials }: NewIdentities): Promise<boolean> {
+    async insert(
+      { tenants, environments, credentials }: NewIdentities,
+      { outdates = false } = {},
+    ): Promise<boolean> {
       const script = [
         ...tenants.map((name) => insertInto('tenant_name', text(name), text(name), 'now_ms()')),
         ...environments.map((name) => insertInto('environment_name', text(name), text(name), 'now_ms()')),
         ...credentials.map(({ hash, tenant }) => insertInto('credential', text(hash), text(tenant))),
+        ...(outdates ? [`${increaseRevision};`] : []),
       ].join('\n');
       if (script === '') return true;
       try {
@@ -141,18 +151,18 @@ export function createIdentityTable(database: Database) {
       return outcome;
     },
 
-    /** Gives credentials to the tenant with this name. */
+    /** Gives credentials to the tenant with this name: then what all instances know is out of date. */
     async moveCredentials(hashes: readonly string[], tenantName: string): Promise<void> {
-      await database.query(
-        `INSERT INTO tenant_name (name, tenant, named_at) VALUES ($1, $1, now_ms()) ON CONFLICT (name) DO NOTHING`,
-        [tenantName],
+      const name = text(tenantName);
+      const owner = `(SELECT tenant FROM tenant_name WHERE name = ${name})`;
+      const moved = hashes.map(
+        (hash) => `INSERT INTO credential (hash, tenant) VALUES (${text(hash)}, ${owner})
+          ON CONFLICT (hash) DO UPDATE SET tenant = excluded.tenant;`,
       );
-      for (const hash of hashes)
-        await database.query(
-          `INSERT INTO credential (hash, tenant) SELECT $1, tenant FROM tenant_name WHERE name = $2
-           ON CONFLICT (hash) DO UPDATE SET tenant = excluded.tenant`,
-          [hash, tenantName],
-        );
+      await database.execute(`
+        INSERT INTO tenant_name (name, tenant, named_at) VALUES (${name}, ${name}, now_ms()) ON CONFLICT (name) DO NOTHING;
+        ${moved.join('\n')}
+        ${increaseRevision};`);
     },
 
     /**
@@ -195,6 +205,8 @@ export function createIdentityTable(database: Database) {
     return idOf(from) === idOf(to) ? 'renamed' : 'in-use';
   }
 }
+
+const increaseRevision = 'UPDATE identity_revision SET revision = revision + 1';
 
 const nameOf = ({ name, id }: Row): StoredName => ({ name: String(name), id: String(id) });
 

@@ -39,6 +39,14 @@ export interface SentWrite extends NewClaim {
   readonly environment: string;
 }
 
+export interface Mark extends Attempt {
+  readonly environment: string;
+  /** For how long an answer is awaited. Milliseconds. */
+  readonly listenMs: number;
+  /** The revision of the tenants that the request was identified with. */
+  readonly identities: number;
+}
+
 /** The answer of the bank. */
 export interface LedgerAnswer {
   readonly status: number;
@@ -125,11 +133,10 @@ export function createLedgerTable(database: Database) {
   const read = async (key: LedgerKey): Promise<LedgerRow | undefined> =>
     rowOf(await readBatch(keyColumns(key)));
 
-  /** The write-ahead mark: the bank may receive the request from now on. @param listenMs for how long an answer is awaited */
-  async function mark(
-    one: Attempt & { readonly environment: string; readonly listenMs: number },
-  ): Promise<boolean> {
-    const columns = { ...attemptColumns(one), environment: one.environment, listen_ms: one.listenMs };
+  /** The write-ahead mark: the bank may receive the request from now on. @returns false if nothing may be sent */
+  async function mark(one: Mark): Promise<boolean> {
+    const { environment, listenMs, identities } = one;
+    const columns = { ...attemptColumns(one), environment, listen_ms: listenMs, identities };
     return rowOf(await markBatch(columns)) !== undefined;
   }
 

@@ -104,6 +104,13 @@ const tables = (types: { readonly bytes: string; readonly time: string; readonly
     tenant text NOT NULL
   );
 
+  -- Increased when a credential gets another tenant, or the first clients appear: what an instance knew before is out of date.
+  CREATE TABLE identity_revision (
+    only_row boolean PRIMARY KEY CHECK (only_row),
+    revision ${types.time} NOT NULL
+  );
+  INSERT INTO identity_revision (only_row, revision) VALUES (true, 0);
+
   -- As tenant_name.
   CREATE TABLE environment_name (
     name text PRIMARY KEY,

@@ -13,6 +13,7 @@ import { newMigratedPostgres } from '../kit/database.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { configOf, readTestCredentials } from '../kit/gateway.ts';
 import { newPostgresDatabase, skipWithoutPostgres, startPostgres } from '../kit/postgres.ts';
+import { initiation } from '../kit/request.ts';
 import { endWith } from '../kit/test-scope.ts';
 import { until } from '../kit/within.ts';
 
@@ -157,6 +158,31 @@ describe('a PostgreSQL that cannot be reached', { skip: skipWithoutPostgres }, (
     assert.equal((await readiness(adminPort)).status, 503);
     await migrateDatabase({ postgres: server.url, file: null });
     await until(10_000, 'it is ready', async () => (await readiness(adminPort)).status === 200);
+  });
+
+  test('gets no payments until it has been checked: its commits could be lost', async (t) => {
+    const server = await startPostgres(t, 'fsync=off');
+    const settings = { postgres: server.url, file: null };
+    await migrateDatabase(settings);
+    const confirmCommits = (value: string) =>
+      withDatabase(settings, (database) =>
+        database.execute(`DO $$ BEGIN EXECUTE format(
+          'ALTER ROLE CURRENT_USER IN DATABASE %I SET synchronous_commit = ${value}', current_database()); END $$`),
+      );
+    await confirmCommits('off');
+    await server.kill();
+    const { adminPort, tppPort } = await assembled(t, settings).start();
+    const pay = () => call(`http://127.0.0.1:${tppPort}`, initiation);
+    await server.restart();
+    await until(10_000, 'it says what is wrong', async () =>
+      /synchronous_commit is off/.test((await readiness(adminPort)).text),
+    );
+    const refused = await pay();
+    assert.deepEqual([refused.status, refused.header('Penstock-Error')], [503, 'STATE_UNAVAILABLE']);
+    await confirmCommits('on');
+    await until(10_000, 'it is ready', async () => (await readiness(adminPort)).status === 200);
+    const sent = await pay();
+    assert.equal(sent.header('Penstock-Error'), 'UPSTREAM_UNREACHABLE', 'nothing listens at this address');
   });
 });
 

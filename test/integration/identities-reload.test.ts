@@ -203,21 +203,6 @@ describe('clients that are configured for the first time', () => {
     assert.equal((await pay(gateway, 'shop')).status, 201);
     assert.equal(verdictOf(await ask(gateway, 'GET', 'shop', 'unknown')), 404, 'the answer of the bank');
   });
-
-  test('do not get payments that an instance without clients makes afterwards', async (t) => {
-    const { bank, gateway: old, sections, startAnother } = await start(t);
-    const gateway = await startAnother({ ...sections, clients });
-    const payment = await pay(old, undefined);
-    await until(
-      10_000,
-      'the instance with clients knows of the other tenant',
-      async () => verdictOf(await ask(gateway, 'GET', 'shop', 'never-recorded')) === 'PAYMENT_UNKNOWN',
-    );
-    const before = bank.requests.length;
-    assert.equal(verdictOf(await ask(gateway, 'DELETE', 'shop', idOf(payment))), 'PAYMENT_UNKNOWN');
-    assert.equal(bank.requests.length, before);
-    await assert.rejects(startAnother({ ...sections, clients }), refusal(/rename anonymous NEW/));
-  });
 });
 
 describe('clients and tenants that are added, and keys that change', () => {
@@ -262,6 +247,21 @@ describe('a tenant that is removed', () => {
 });
 
 describe('an environment that is removed', () => {
+  test('stays as long as it is active', async (t) => {
+    const { bank, gateway } = await start(t);
+    const other = await startBank(t, { name: 'two' });
+    const [sandbox, second] = [{ baseUrl: bank.baseUrl }, { baseUrl: other.baseUrl }];
+    const withoutIt = { environments: { second } };
+    const says = refusal(/"sandbox" is active, .* first activate another one: penstock environment use NAME/);
+    await assert.rejects(gateway.reload(withoutIt), says);
+    assert.equal((await pay(gateway, undefined)).header('Penstock-Environment'), 'sandbox');
+    await gateway.reload({ environments: { active: 'sandbox', sandbox, second } });
+    const switched = { environment: 'second', reason: 'a test' };
+    assert.equal((await callAdminApi(gateway, 'PUT', '/api/environments/active', switched)).status, 200);
+    await gateway.reload(withoutIt);
+    assert.equal((await pay(gateway, undefined)).header('Penstock-Environment'), 'second');
+  });
+
   test('leaves payments whose requests are refused, and never sent to another bank, until it is configured again', async (t) => {
     const { bank: sandbox, startAnother } = await shareDatabase(t);
     const production = await startBank(t, { name: 'two' });
@@ -273,6 +273,8 @@ describe('an environment that is removed', () => {
     const gateway = await startAnother({ environments });
     const first = await pay(gateway, undefined);
     const onlyProduction = { environments: { production: environments.production } };
+    const switched = { environment: 'production', confirm: 'production', reason: 'a test' };
+    assert.equal((await callAdminApi(gateway, 'PUT', '/api/environments/active', switched)).status, 200);
     await gateway.reload(onlyProduction);
     for (const instance of [gateway, await startAnother(onlyProduction)]) {
       for (const method of ['GET', 'DELETE'] as const) {
@@ -284,7 +286,8 @@ describe('an environment that is removed', () => {
         'ENVIRONMENT_MISMATCH',
       );
     }
-    assert.deepEqual(production.requests, []);
+    const sent = production.requests.filter(({ operation }) => operation !== undefined);
+    assert.deepEqual(sent, [], 'only the pre-flight of the switch');
     await gateway.reload({ environments });
     assert.equal((await ask(gateway, 'DELETE', undefined, idOf(first))).status, 204);
   });

@@ -4,10 +4,20 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { createHoldTable } from '../../src/store/holds.ts';
-import { createIdentityTable } from '../../src/store/identities.ts';
+import {
+  createIdentityTable,
+  type IdentityTable,
+  type StoredIdentities,
+} from '../../src/store/identities.ts';
 import { createPaymentTable } from '../../src/store/payments.ts';
 import { databaseKinds } from '../kit/databases.ts';
 import type { TestScope } from '../kit/test-scope.ts';
+
+const readAll = async (table: IdentityTable): Promise<StoredIdentities> => ({
+  ...(await table.readNames()),
+  credentials: await table.readCredentials(),
+  addresses: await table.readAddresses(),
+});
 
 const nothing = { tenants: [], environments: [], credentials: [] };
 
@@ -26,7 +36,7 @@ for (const [kind, { skip, open }] of Object.entries(databaseKinds)) {
         true,
       );
       assert.equal(await table.insert(nothing), true);
-      const { tenants, ...others } = await onOther.read();
+      const { tenants, ...others } = await readAll(onOther);
       // Each may have got another millisecond.
       assert.deepEqual(
         new Set(tenants),
@@ -36,6 +46,7 @@ for (const [kind, { skip, open }] of Object.entries(databaseKinds)) {
         ]),
       );
       assert.deepEqual(others, {
+        revision: 0,
         environments: [{ name: 'sandbox', id: 'sandbox' }],
         credentials: new Map([['ab12', 'shop']]),
         addresses: new Map(),
@@ -47,7 +58,7 @@ for (const [kind, { skip, open }] of Object.entries(databaseKinds)) {
       const credentials = [{ hash: 'ab12', tenant: 'store' }];
       await onOther.insert({ ...nothing, credentials: [{ hash: 'ab12', tenant: 'shop' }] });
       assert.equal(await table.insert({ tenants: ['store'], environments: ['sandbox'], credentials }), false);
-      const stored = await table.read();
+      const stored = await readAll(table);
       assert.deepEqual([stored.tenants, stored.environments], [[], []]);
       assert.deepEqual([...stored.credentials], [['ab12', 'shop']]);
     });
@@ -58,7 +69,7 @@ for (const [kind, { skip, open }] of Object.entries(databaseKinds)) {
         own.insert({ ...nothing, tenants: [name], credentials: [{ hash: 'ab12', tenant: name }] });
       const inserted = await Promise.all([insert(table, 'shop'), insert(onOther, 'store')]);
       assert.deepEqual(inserted.toSorted(), [false, true]);
-      const { tenants, credentials } = await table.read();
+      const { tenants, credentials } = await readAll(table);
       assert.deepEqual(
         tenants.map(({ id }) => id),
         [credentials.get('ab12')],
@@ -129,11 +140,24 @@ for (const [kind, { skip, open }] of Object.entries(databaseKinds)) {
       await table.insert({ ...nothing, tenants: ['shop'], credentials });
       await table.renameTenant('shop', 'store');
       await onOther.moveCredentials(['ab12', 'ef56'], 'rival');
-      const { tenants, credentials: stored } = await table.read();
+      const { tenants, credentials: stored } = await readAll(table);
       assert.deepEqual(Object.fromEntries(stored), { ab12: 'rival', cd34: 'shop', ef56: 'rival' });
       assert.ok(tenants.some(({ name, id }) => name === 'rival' && id === 'rival'));
       await table.moveCredentials(['ab12'], 'store');
-      assert.equal((await table.read()).credentials.get('ab12'), 'shop', 'the id of the tenant');
+      assert.equal((await readAll(table)).credentials.get('ab12'), 'shop', 'the id of the tenant');
+    });
+
+    test('are out of date for all instances after credentials were moved, or inserted as the first clients', async (t) => {
+      const { table, onOther } = await start(t);
+      const added = { ...nothing, tenants: ['shop'] };
+      await table.insert(added);
+      assert.equal((await onOther.readNames()).revision, 0);
+      await table.insert({ ...nothing, credentials: [{ hash: 'ab12', tenant: 'shop' }] }, { outdates: true });
+      assert.equal((await onOther.readNames()).revision, 1);
+      assert.equal(await table.insert(added, { outdates: true }), false);
+      assert.equal((await onOther.readNames()).revision, 1, 'nothing was inserted');
+      await table.moveCredentials(['ab12'], 'rival');
+      assert.equal((await onOther.readNames()).revision, 2);
     });
 
     test('keep their first address until an operator moves them', async (t) => {
@@ -147,7 +171,7 @@ for (const [kind, { skip, open }] of Object.entries(databaseKinds)) {
       assert.equal(await table.fixAddress('sandbox', 'https://three.example'), first);
       await table.renameEnvironment('sandbox', 'bank');
       assert.equal(await onOther.moveEnvironment('bank', 'https://new.example'), first);
-      assert.deepEqual([...(await table.read()).addresses], [['sandbox', 'https://new.example']]);
+      assert.deepEqual([...(await readAll(table)).addresses], [['sandbox', 'https://new.example']]);
       assert.equal(await table.moveEnvironment('unknown', one), undefined);
     });
 

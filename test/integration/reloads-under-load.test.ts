@@ -9,7 +9,7 @@ import assert from 'node:assert/strict';
 import { createHash, randomUUID } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
 import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
-import { callAdminApi } from '../kit/admin-api.ts';
+import { callAdminApi, readAdminApi } from '../kit/admin-api.ts';
 import { call, jsonOf, type Reply, repeatWhile } from '../kit/call.ts';
 import { lazy } from '../kit/fleet-redis.ts';
 import { type GatewayUnderTest, type Sections, startBank, startGateway } from '../kit/gateway.ts';
@@ -48,6 +48,8 @@ interface Change {
   readonly after: Sections;
   /** What an operator says before the reload: the path of the admin API, and the new name or address. */
   readonly said?: readonly [path: string, to: string];
+  /** The environment that is active from then on. */
+  readonly activated?: string;
   /** The error that refuses the change; missing if the gateway accepts it. */
   readonly refusal?: RegExp;
 }
@@ -57,7 +59,8 @@ const paymentsPerPhase = 15;
 const workers = 6;
 
 /** Reloads one instance and then the other under load, and checks that nothing was violated. @returns both, and all payments */
-async function reloadUnderLoad(t: TestContext, { banks, callers, before, after, said, refusal }: Change) {
+async function reloadUnderLoad(t: TestContext, change: Change) {
+  const { banks, callers, before, after, said, activated, refusal } = change;
   const newState = redisStateFactory(await redis());
   const instances = [
     await startGateway(t, before, newState()),
@@ -101,6 +104,7 @@ async function reloadUnderLoad(t: TestContext, { banks, callers, before, after, 
   };
   await morePayments(paymentsPerPhase);
   if (said) await say(instances[0], ...said);
+  if (activated !== undefined) await activate(instances, activated);
   for (const instance of instances) {
     if (refusal) await assert.rejects(instance.reload(after), refusal);
     else await instance.reload(after);
@@ -131,6 +135,18 @@ async function reloadUnderLoad(t: TestContext, { banks, callers, before, after, 
 async function say(gateway: GatewayUnderTest, path: string, to: string): Promise<void> {
   const { status, text } = await callAdminApi(gateway, 'POST', path, { to, reason: 'a test' });
   assert.equal(status, 200, text);
+}
+
+async function activate(instances: readonly GatewayUnderTest[], environment: string): Promise<void> {
+  const [first] = instances;
+  assert.ok(first);
+  const switched = { environment, confirm: environment, reason: 'a test' };
+  const { status, text } = await callAdminApi(first, 'PUT', '/api/environments/active', switched);
+  assert.equal(status, 200, text);
+  for (const instance of instances)
+    await until(60_000, 'the instance knows the active environment', async () =>
+      JSON.stringify(await readAdminApi(instance, '/api/environments')).includes(`"active":"${environment}"`),
+    );
 }
 
 /** A change of clients and tenants, in front of one bank. */
@@ -227,6 +243,7 @@ describe('two instances that reload under load', { skip: skipWithoutRedis }, () 
       banks,
       callers: [undefined],
       before: { environments: { active: 'sandbox', sandbox, production } },
+      activated: 'production',
       after: { environments: { production } },
     });
     const inSandbox = payments.filter(({ paymentId }) => paymentId.startsWith('sandbox-'));

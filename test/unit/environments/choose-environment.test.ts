@@ -279,7 +279,7 @@ describe('the permit that is requested in advance', () => {
     ['the requested environment for a new payment', initiation({ named: 'production' }), 'production'],
     [
       'the only environment of the client for a new payment',
-      initiation({ client: { ...shop, environments: ['production'] } }),
+      initiation({ client: { ...shop, environments: ['production'], onlyEnvironment: 'production' } }),
       'production',
     ],
   ] as const)

@@ -23,7 +23,7 @@ import {
   visibleParts,
 } from './requests.ts';
 
-const onlySandbox = { ...shop, environments: ['sandbox'] };
+const onlySandbox = { ...shop, environments: ['sandbox'], onlyEnvironment: 'sandbox' };
 
 const inSandbox: PaymentAffinity = { environment: 'sandbox', tenant: 'shop' };
 const inProduction: PaymentAffinity = { environment: 'production', tenant: 'shop' };
@@ -168,7 +168,11 @@ const anyActive = fc.option(fc.constantFrom(...names), { nil: undefined });
 /** The listener accepts only an environment that the client may use. */
 const anyRequestOptions = fc.subarray([...names], { minLength: 1 }).chain((environments) =>
   fc.record({
-    client: fc.constant({ ...shop, environments }),
+    client: fc.constant({
+      ...shop,
+      environments,
+      onlyEnvironment: environments.length === 1 ? environments[0] : undefined,
+    }),
     named: fc.option(fc.constantFrom(...environments), { nil: undefined }),
   }),
 );

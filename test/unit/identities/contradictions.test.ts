@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import {
   contradictionsIn,
+  endsNoClients,
   type IdentitySettings,
   identitySettingsOf,
   isAnonymousUnclaimed,
@@ -14,6 +15,7 @@ const [shopKey, rivalKey, newKey] = ['ab'.repeat(32), 'cd'.repeat(32), 'ef'.repe
 
 /** The tenant `shop`, which was renamed to `store`, the tenant `rival`, and an environment at its first address. */
 const stored: StoredIdentities = {
+  revision: 0,
   tenants: [
     { name: 'rival', id: 'rival' },
     { name: 'shop', id: 'shop' },
@@ -61,7 +63,40 @@ describe('a configuration', () => {
     for (const tenant of ['shop', 'store'])
       assert.deepEqual(contradictions(settings({ clients: [{ name: tenant, apiKeySha256: shopKey }] })), []);
     assert.deepEqual(contradictions(settings({ clients: [{ name: 'new', apiKeySha256: newKey }] })), []);
-    assert.deepEqual(contradictions(settings()), []);
+  });
+
+  test('without clients is refused if the database knows those of another tenant than anonymous', () => {
+    assert.match(contradictions(settings()).join(), /configure the clients$/);
+    const [shop, anonymous] = [
+      { name: 'shop', id: 'shop' },
+      { name: 'anonymous', id: 'anonymous' },
+    ];
+    const withTenants = (tenants: StoredIdentities['tenants'], owner: string) =>
+      contradictionsIn(
+        { ...stored, tenants, credentials: new Map([[shopKey, owner]]) },
+        settings(),
+        false,
+      ).join();
+    assert.match(withTenants([shop], 'shop'), /: penstock tenants rename shop anonymous$/);
+    assert.match(withTenants([shop, anonymous], 'shop'), /configure the clients$/);
+    const [isAnonymous, wasAnonymous] = [
+      { name: 'anonymous', id: 'shop' },
+      { name: 'shop', id: 'anonymous' },
+    ];
+    assert.equal(withTenants([shop, isAnonymous], 'shop'), '');
+    assert.equal(withTenants([anonymous, wasAnonymous], 'anonymous'), '');
+  });
+
+  test('ends instances without clients if it adds the first clients of another tenant', () => {
+    const none = { ...stored, credentials: new Map() };
+    const added = (tenant: string) => ({
+      ...{ tenants: [], environments: [] },
+      credentials: [{ hash: newKey, tenant }],
+    });
+    assert.equal(endsNoClients(none, added('shop')), true);
+    assert.equal(endsNoClients(none, added('anonymous')), false);
+    assert.equal(endsNoClients(none, { ...added('shop'), credentials: [] }), false);
+    assert.equal(endsNoClients(stored, added('new')), false, 'they have ended already');
   });
 
   test('adds what the database lacks, with the id of a renamed tenant', () => {

@@ -4,6 +4,7 @@ import { createKnownNames, logWithNames } from '../../../src/identities/known-na
 import type { StoredNames } from '../../../src/store/identities.ts';
 
 const stored: StoredNames = {
+  revision: 0,
   tenants: [
     { name: 'shop', id: 'shop' },
     { name: 'rival', id: 'rival' },
