@@ -131,10 +131,13 @@ function databaseError(cause: unknown): DatabaseError {
   return new DatabaseError(`PostgreSQL: ${whyOf(cause)}`, effectOf(code), cause);
 }
 
-/** By class (PostgreSQL, appendix A): 08 and 57P end connections, 22 and 23 concern values. */
+/**
+ * By class (PostgreSQL, appendix A). 08 and 57P end connections, and 40003 says itself that the outcome is unknown. 22, 23 and 54 concern
+ * values: 54 is also that of a text that is too long for an index. After all others, the same statement may succeed later.
+ */
 function effectOf(code: string): Effect {
-  if (!/^[0-9A-Z]{5}$/.test(code) || /^(08|57P)/.test(code)) return 'unknown';
-  return /^2[23]/.test(code) ? 'none-ever' : 'none';
+  if (!/^[0-9A-Z]{5}$/.test(code) || /^(08|57P|40003)/.test(code)) return 'unknown';
+  return /^(22|23|54)/.test(code) ? 'none-ever' : 'none';
 }
 
 const whyOf = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause));
