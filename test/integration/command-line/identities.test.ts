@@ -188,8 +188,8 @@ test('without a gateway, a command fails if the database is in memory, missing, 
 
   served.rewrite({ environments, state: { file: '/nonexistent/penstock.db' } });
   const unreachable = await change(served, ...rename);
-  assert.notEqual(unreachable.exitCode, 0);
-  assert.equal(unreachable.stdout, '');
+  assert.deepEqual([unreachable.exitCode, unreachable.stdout], [69, '']);
+  assert.match(unreachable.stderr, /its database cannot be used: state\.file: .* does not exist; create it/);
 
   const remote = await change(served, ...rename, '--url', served.adminUrl);
   assert.equal(remote.exitCode, 69, 'the database of a gateway at --url is not known');
