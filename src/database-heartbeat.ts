@@ -6,6 +6,7 @@
 import type { ActiveEnvironment } from './environments/active-environment.ts';
 import { createPeriodicTask, heartbeatMs, type PeriodicTask } from './periodic-task.ts';
 import { type Database, DatabaseError } from './store/database.ts';
+import { refuseWithoutAccess } from './store/gateway-database.ts';
 import type { InstanceTable } from './store/instances.ts';
 import type { Log } from './telemetry/log.ts';
 import type { Holds } from './upstream/circuit/holds.ts';
@@ -80,7 +81,7 @@ export function createDatabaseHeartbeat({
     ...task,
     async first() {
       try {
-        await beat();
+        await refuseWithoutAccess(beat());
       } catch (thrown) {
         if (!(thrown instanceof DatabaseError)) throw thrown;
         if (dialect === 'sqlite') throw new Error(thrown.reason, { cause: thrown });

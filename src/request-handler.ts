@@ -166,6 +166,7 @@ function createRequestHandler(
     environments,
     tenants: new Set(config.clients.map(({ tenant }) => tenant)).size || 1,
     active: activeEnvironment,
+    beforeDeadline: ledger.beforeDeadline,
     affinity,
     countWithheld: (environment) =>
       telemetry.metrics.increment('penstock_withheld_responses_total', { environment }),

@@ -4,6 +4,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import express, { type ErrorRequestHandler, type RequestHandler } from 'express';
 import type { z } from 'zod';
 import { asGatewayError, errorTable, GatewayError } from '../request/errors.ts';
+import { DatabaseError } from '../store/database.ts';
 import { type Log, safeStack } from '../telemetry/log.ts';
 import { AdminRefusal } from './admin-refusal.ts';
 import {
@@ -151,6 +152,9 @@ const handleError = (log: Log): ErrorRequestHandler => {
     if (thrown instanceof URIError) return response.status(400).json(malformedTarget); // malformed percent-encoding
     const error = asGatewayError(thrown);
     if (error.code === 'INTERNAL') log('error', 'admin request failed', { stack: safeStack(error.cause) });
-    return response.status(errorTable[error.code].status).json({ error: error.message, code: error.code });
+    const why = thrown instanceof DatabaseError ? ` Why: ${thrown.reason}.` : '';
+    return response
+      .status(errorTable[error.code].status)
+      .json({ error: error.message + why, code: error.code });
   };
 };

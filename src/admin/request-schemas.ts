@@ -195,7 +195,11 @@ export const identityRequests = {
   'move credential': identityRequest(
     plainName().describe('The tenant that the client works for from now on.'),
   ),
-  'rename environment': identityRequest(environmentName().describe('The new name.')),
+  'rename environment': identityRequest(
+    environmentName()
+      .refine((name) => name !== 'active', 'environments.active is a setting: choose another name')
+      .describe('The new name.'),
+  ),
   'move environment': identityRequest(environment.shape.baseUrl.describe('The new baseUrl.')),
 } as const;
 

@@ -17,7 +17,7 @@ import {
 } from '../identities/change-identities.ts';
 import { createAuditTable } from '../store/audit.ts';
 import { type Database, DatabaseError } from '../store/database.ts';
-import { openGatewayDatabase, prepareDatabase } from '../store/gateway-database.ts';
+import { openGatewayDatabase, prepareDatabase, refuseWithoutAccess } from '../store/gateway-database.ts';
 import { createIdentityTable } from '../store/identities.ts';
 import { connectToGateway } from './admin-client.ts';
 import { parseBody, successBody } from './admin-response.ts';
@@ -93,7 +93,7 @@ async function withDatabase(
   const { database, heartbeatDatabase } = openGatewayDatabase(state);
   try {
     await prepareDatabase(database, state);
-    return await use(database);
+    return await refuseWithoutAccess(use(database));
   } catch (cause) {
     if (cause instanceof UnusableConfigError)
       throw new CommandError(exitCodes.config, cause.message, { cause });

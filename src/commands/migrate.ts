@@ -1,5 +1,6 @@
 /** `penstock migrate`: creates the tables of the gateway in its database, or brings them to the version of this build. */
 
+import { UnusableConfigError } from '../config/config-errors.ts';
 import { configSource, loadConfigAndFiles } from '../config/load.ts';
 import { DatabaseError } from '../store/database.ts';
 import { migrateDatabase } from '../store/gateway-database.ts';
@@ -19,6 +20,8 @@ export async function migrate(options: Pick<Options, 'config'>): Promise<Command
     const { from, to } = await migrateDatabase(config.state);
     return success([described(from, to)], { from, to });
   } catch (cause) {
+    if (cause instanceof UnusableConfigError)
+      throw new CommandError(exitCodes.config, cause.message, { cause });
     if (!(cause instanceof DatabaseError)) throw cause;
     const exitCode = cause.effect === 'none-ever' ? exitCodes.config : exitCodes.unavailable;
     throw new CommandError(exitCode, `The database was not changed to this version: ${cause.reason}`, {

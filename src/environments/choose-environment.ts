@@ -14,6 +14,7 @@ import type { Environment, PisRequest, PisResponse, RoutedRequest } from '../req
 import type { EnvironmentReason } from '../request/request-events.ts';
 import type { Handler, Stage } from '../request/stage.ts';
 import { whenAdmitted } from '../request/when-admitted.ts';
+import type { BeforeDeadline } from '../store/before-deadline.ts';
 import type { ActiveEnvironment } from './active-environment.ts';
 import type { AffinityStore, PaymentAffinity } from './affinity.ts';
 import { type AssignPaymentDependencies, assignPayment, isPermanent } from './assign-payment.ts';
@@ -36,6 +37,7 @@ export interface ChooseEnvironmentDependencies extends AssignPaymentDependencies
   /** The number of configured tenants. */
   readonly tenants: number;
   readonly active: Pick<ActiveEnvironment, 'known' | 'read'>;
+  readonly beforeDeadline: BeforeDeadline;
   readonly affinity: Pick<AffinityStore, 'environmentsOf' | 'lastSeen' | 'cacheStored' | 'addBankIds'>;
   /**
    * Starts reading the cached status of the request's payment.
@@ -135,9 +137,11 @@ function routeToOnlyWithIds(
 ): Promise<PisResponse> {
   const { operation, client } = request;
   const { tenantIdOf, environmentIdOf } = identitiesOf(request);
-  const found = dependencies.affinity.environmentsOf(operation.paymentId ?? '', tenantIdOf(client.tenant), {
+  const { affinity, beforeDeadline } = dependencies;
+  const stored = affinity.environmentsOf(operation.paymentId ?? '', tenantIdOf(client.tenant), {
     isWrite: operation.lane === 'write',
   });
+  const found = beforeDeadline(stored, request.deadlineAtMs);
   const prefetched = dependencies.prefetchStatus(request, environmentIdOf(name));
   const affinities = found.catch((thrown: unknown) => {
     if (operation.unusualIds.length > 0) throw thrown;
@@ -176,7 +180,7 @@ function routeByAffinity(
   paymentId: string,
   next: Handler<RoutedRequest>,
 ): Promise<PisResponse> {
-  const { tenants, active, affinity, prefetchStatus, prefetchPermit } = dependencies;
+  const { tenants, active, affinity, beforeDeadline, prefetchStatus, prefetchPermit } = dependencies;
   const { tenantIdOf, hasOtherTenants, environmentWith, isFresh } = identitiesOf(request);
   const tenantId = tenantIdOf(request.client.tenant);
   // With several tenants, including removed ones, there is no fallback: the owner of the payment must be known.
@@ -191,9 +195,10 @@ function routeByAffinity(
     return { name, why: routingReason(request) };
   };
 
-  const found = affinity.environmentsOf(paymentId, tenantId, {
+  const stored = affinity.environmentsOf(paymentId, tenantId, {
     isWrite: request.operation.lane === 'write',
   });
+  const found = beforeDeadline(stored, request.deadlineAtMs);
   const lastSeen = affinity.lastSeen(paymentId).find(({ tenant }) => tenant === tenantId);
   const prefetched = lastSeen && prefetchStatus(request, lastSeen.environment);
   const expected = lastSeen && environmentWith(lastSeen.environment);
@@ -214,7 +219,10 @@ function passOn(
   const { paymentId } = request.operation;
   const addressChecked =
     paymentId === undefined ? undefined : identitiesOf(request).checkAddress(decision.name);
-  if (addressChecked) return addressChecked.then(() => sendTo(dependencies, request, decision, next));
+  if (addressChecked)
+    return dependencies
+      .beforeDeadline(addressChecked, request.deadlineAtMs)
+      .then(() => sendTo(dependencies, request, decision, next));
   return sendTo(dependencies, request, decision, next);
 }
 
@@ -275,7 +283,7 @@ function requireIssuedIds({ operation }: PisRequest, known: PaymentAffinity | un
 
 /** Records ids in the bank's answer that the gateway accepts only if they are recorded: the TPP may use them at once. */
 function recordIdsBeforeResponse(
-  { affinity, log }: ChooseEnvironmentDependencies,
+  { affinity, beforeDeadline, log }: ChooseEnvironmentDependencies,
   request: PisRequest,
   response: PisResponse,
 ): PisResponse | Promise<PisResponse> {
@@ -294,8 +302,8 @@ function recordIdsBeforeResponse(
       why: asGatewayError(thrown).message,
     });
   };
-  return affinity
-    .addBankIds({ ...added, isPermanent: isPermanent(operation) })
+  const stored = affinity.addBankIds({ ...added, isPermanent: isPermanent(operation) });
+  return beforeDeadline(stored, request.deadlineAtMs)
     .catch(onFailure)
     .then(() => response);
 }

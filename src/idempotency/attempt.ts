@@ -23,6 +23,7 @@ import type {
 } from '../request/messages.ts';
 import type { RecordEvent } from '../request/request-events.ts';
 import type { Handler } from '../request/stage.ts';
+import { noAnswerBeforeDeadline } from '../store/before-deadline.ts';
 import { DatabaseError } from '../store/database.ts';
 import type { NewClaim, RecordOutcome, SentWrite } from '../store/ledger.ts';
 import { logInDoubt } from './in-doubt.ts';
@@ -41,6 +42,9 @@ export interface AttemptSettings {
 /** The first byte must leave within this time after the mark began, in milliseconds: later, an operator may have resolved the write. */
 const sendWithinMs = 1_000;
 
+/** For how long after the deadline the answer still waits until its outcome is stored, so that a repeat finds it. Milliseconds. */
+const storeWithinMs = 250;
+
 /** What the database is asked to store at the end of an attempt. */
 type Write = () => Promise<RecordOutcome>;
 
@@ -58,6 +62,7 @@ export class Attempt implements WriteAheadMark {
   /** For how long after the mark an answer is awaited. Milliseconds. */
   readonly #listenMs: number;
   readonly #response = Promise.withResolvers<PisResponse>();
+  #clearDeadline = () => {};
   #sent: SentWrite | undefined = undefined;
   #mayBeMarked = false;
   #named: NamedPayment | undefined = undefined;
@@ -87,16 +92,21 @@ export class Attempt implements WriteAheadMark {
 
   run(request: PisRequest, next: Handler<PisRequest>): Promise<PisResponse> {
     request.writeAheadMark = this;
+    this.#answerBy(request.deadlineAtMs, () => {
+      if (this.#sent) return outcomeUnknown(); // its call has the same deadline
+      this.#hasEnded = true; // it is never sent
+      return noAnswerBeforeDeadline();
+    });
     try {
       this.#services.storageBudget.check(this.#tenant);
       next(request).then(
-        (response) => this.#onResponse(response),
-        (thrown: unknown) => this.#onFailure(thrown),
+        (response) => this.#onResponse(response, request.deadlineAtMs),
+        (thrown: unknown) => this.#onFailure(thrown, request.deadlineAtMs),
       );
     } catch (thrown) {
-      this.#onFailure(thrown);
+      this.#onFailure(thrown, request.deadlineAtMs);
     }
-    return this.#response.promise;
+    return this.#response.promise.finally(() => this.#clearDeadline());
   }
 
   async markSending(environment: string): Promise<SendWindow> {
@@ -139,8 +149,9 @@ export class Attempt implements WriteAheadMark {
   onDeadline(): void {
     const sent = this.#sent;
     if (!sent || this.#hasEnded) return; // an unsent request fails by itself at the deadline
-    this.#isLate = true;
     const error = outcomeUnknown(this.#identities.environmentNameOf(sent.environment));
+    this.#answerBy(performance.now(), () => error);
+    this.#isLate = true;
     this.#recordEvent?.({ what: 'recorded', as: 'in-doubt' });
     const reject = () => this.#response.reject(error);
     this.#storeDoubt(sent, reasonText(error)).then(reject, reject);
@@ -159,12 +170,26 @@ export class Attempt implements WriteAheadMark {
     }).then(() => {});
   }
 
-  #onResponse(response: PisResponse): void {
+  /**
+   * Ends the wait of the TPP for a database that does not answer.
+   *
+   * @param deadlineAtMs may be earlier than that of the claim: the environment is known later
+   */
+  #answerBy(deadlineAtMs: number, errorOf: () => unknown): void {
+    if (this.#isLate) return; // the TPP has its answer
+    this.#clearDeadline();
+    this.#clearDeadline = this.#services.setDeadline(deadlineAtMs + storeWithinMs, () =>
+      this.#response.reject(errorOf()),
+    );
+  }
+
+  #onResponse(response: PisResponse, deadlineAtMs: number): void {
     const sent = this.#sent;
     if (!sent) {
-      this.#onFailure(new Error('an answer to a write that was not marked as sending'));
+      this.#onFailure(new Error('an answer to a write that was not marked as sending'), deadlineAtMs);
       return;
     }
+    this.#answerBy(deadlineAtMs, notStoredError);
     this.#record(sent, response).then(
       () => this.#onRecorded(response),
       (thrown: unknown) => this.#response.reject(thrown),
@@ -267,7 +292,8 @@ export class Attempt implements WriteAheadMark {
     else this.#response.resolve(response);
   }
 
-  #onFailure(thrown: unknown): void {
+  #onFailure(thrown: unknown, deadlineAtMs: number): void {
+    this.#answerBy(Math.max(deadlineAtMs, performance.now()), () => thrown);
     const error = asGatewayError(thrown);
     const reject = () => this.#response.reject(thrown);
     const sent = this.#sent;

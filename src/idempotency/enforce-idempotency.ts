@@ -64,15 +64,34 @@ export function enforceIdempotency(
   return async (request, next) => {
     const startedAtMs = performance.now();
     const identity = dependencies.services.identify(request);
-    const claimed = claim(dependencies, identity, request);
+    const claimed = claimBeforeDeadline(dependencies, identity, request);
     request.onClaim?.(request); // shares the time of the claim
-    const first = await whenAdmitted(request, claimed);
+    const first = await whenAdmitted(dependencies, request, claimed);
     const result =
       first.kind === 'running' ? await waitForFirst(dependencies, request, identity, startedAtMs) : first;
     const verdict = result.kind === 'answered' ? 'replayed' : result.kind;
     request.recordEvent?.({ what: 'ledger', verdict, waitedMs: performance.now() - startedAtMs });
     return respond(dependencies, request, result, { next, updateResponse });
   };
+}
+
+/** At the deadline, nothing was sent. If the database has claimed the X-Request-ID nevertheless, the claim is released. */
+async function claimBeforeDeadline(
+  dependencies: IdempotencyDependencies,
+  identity: RequestIdentity,
+  request: PisRequest,
+): Promise<ClaimResult> {
+  const claimed = claim(dependencies, identity, request);
+  try {
+    return await dependencies.services.beforeDeadline(claimed, request.deadlineAtMs);
+  } catch (thrown) {
+    void claimed.then(releaseClaim).catch(() => {}); // tried again until the database accepts it
+    throw thrown;
+  }
+}
+
+async function releaseClaim(result: ClaimResult): Promise<void> {
+  if (result.kind === 'claimed') await result.attempt.release();
 }
 
 async function claim(
@@ -161,7 +180,11 @@ function resultOf(
 }
 
 /** The result of a claim when the quota has admitted the request. If the quota is used up, releases the claim. */
-async function whenAdmitted(request: PisRequest, claimed: Promise<ClaimResult>): Promise<ClaimResult> {
+async function whenAdmitted(
+  { services }: IdempotencyDependencies,
+  request: PisRequest,
+  claimed: Promise<ClaimResult>,
+): Promise<ClaimResult> {
   const { quota } = request;
   if (!quota) return claimed;
   request.quota = undefined;
@@ -169,8 +192,8 @@ async function whenAdmitted(request: PisRequest, claimed: Promise<ClaimResult>):
   try {
     await quota;
   } catch (refusal) {
-    const result = await claimed.catch(() => undefined);
-    if (result?.kind === 'claimed') await result.attempt.release().catch(() => {});
+    const released = claimed.then(releaseClaim);
+    await services.beforeDeadline(released, request.deadlineAtMs).catch(() => {});
     throw refusal;
   }
   return claimed;
@@ -200,10 +223,11 @@ async function look(
   identity: RequestIdentity,
   request: PisRequest,
 ): Promise<ClaimResult> {
+  const { table, beforeDeadline } = dependencies.services;
   try {
-    const row = await dependencies.services.table.read(identity.key);
+    const row = await beforeDeadline(table.read(identity.key), request.deadlineAtMs);
     if (row && row.step !== 'released') return resultOf(dependencies, request, identity, row);
-    return await claim(dependencies, identity, request);
+    return await claimBeforeDeadline(dependencies, identity, request);
   } catch (thrown) {
     if (hasNoEffect(thrown)) return { kind: 'running' };
     throw thrown;

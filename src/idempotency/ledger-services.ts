@@ -2,8 +2,10 @@
 
 import { hash } from 'node:crypto';
 import type { EncryptionKeys } from '../config/encryption-keys.ts';
+import { createDeadlines } from '../request/deadlines.ts';
 import { createChangeWaiter } from '../state/change-waiter.ts';
 import type { PubSub } from '../state/ports.ts';
+import { createBeforeDeadline } from '../store/before-deadline.ts';
 import type { Database } from '../store/database.ts';
 import { deleteInBatches } from '../store/delete-in-batches.ts';
 import type { InstanceTable } from '../store/instances.ts';
@@ -47,6 +49,7 @@ export function createLedgerServices({
   const table = createLedgerTable(database);
   const changes = createChangeWaiter(pubsub, 'ledger');
   const inDoubt = createInDoubtWrites(table);
+  const setDeadline = createDeadlines();
   /** The attempts of this instance, from before their claims until their outcomes are stored. */
   const running = new Set<string>();
   /** By attempt. */
@@ -75,6 +78,8 @@ export function createLedgerServices({
     unstored,
     countDuplicate,
     log,
+    setDeadline,
+    beforeDeadline: createBeforeDeadline(setDeadline),
     /** Resolves when the row may have changed, at the latest after 200 ms. */
     nextChange: (key: LedgerKey) => changes.nextChange(changeKeyOf(key)),
     /** Wakes the repeats that wait for this row, on all instances. */

@@ -68,6 +68,7 @@ export function createChangeIdentities({ table, clients, audit }: ChangeDependen
             outcome: 'unknown',
             text: `No payment was ever sent to an environment "${name}": its baseUrl can be changed without this.`,
           };
+        if (former === to) return done(`Nothing changes: the payments of ${name} are at ${to} already.`);
         return done(`The payments of ${name} continue at ${to}, and not at ${former} any more.`);
       }
     }
@@ -90,6 +91,7 @@ export function createChangeIdentities({ table, clients, audit }: ChangeDependen
 function renamed(what: string, from: string, to: string, outcome: RenameOutcome): IdentityChangeResult {
   switch (outcome) {
     case 'renamed':
+      if (from === to) return done(`Nothing changes: the ${what} has the name ${to} already.`);
       return done(
         `The ${what} ${from} is also named ${to} now: set the new name in the configuration, and reload.`,
       );

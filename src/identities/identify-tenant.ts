@@ -4,17 +4,19 @@ import { GatewayError } from '../request/errors.ts';
 import type { Identities } from '../request/identities.ts';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
 import type { Handler, Stage } from '../request/stage.ts';
+import type { BeforeDeadline } from '../store/before-deadline.ts';
 import { type ConfiguredIdentities, identitiesUnavailable } from './configured-identities.ts';
 
 export interface IdentifyTenantDependencies {
   readonly identities: Pick<ConfiguredIdentities, 'current' | 'establish'>;
+  readonly beforeDeadline: BeforeDeadline;
 }
 
 /** @throws GatewayError STATE_UNAVAILABLE until the configuration has been compared with the database, or if it contradicts it */
-export function identifyTenant({ identities }: IdentifyTenantDependencies): Stage<PisRequest> {
+export function identifyTenant(dependencies: IdentifyTenantDependencies): Stage<PisRequest> {
   return (request, next) => {
-    const known = identities.current();
-    if (!known) return identifyLater(identities, request, next);
+    const known = dependencies.identities.current();
+    if (!known) return identifyLater(dependencies, request, next);
     request.identities = known;
     refuseMoved(request, known);
     return next(request);
@@ -30,12 +32,12 @@ export function refuseMoved({ client }: Pick<PisRequest, 'client'>, { movedClien
 }
 
 async function identifyLater(
-  identities: IdentifyTenantDependencies['identities'],
+  { identities, beforeDeadline }: IdentifyTenantDependencies,
   request: PisRequest,
   next: Handler<PisRequest>,
 ): Promise<PisResponse> {
   try {
-    request.identities = await identities.establish();
+    request.identities = await beforeDeadline(identities.establish(), request.deadlineAtMs);
   } catch (thrown) {
     throw identitiesUnavailable(thrown);
   }

@@ -94,6 +94,9 @@ export class DatabaseError extends GatewayError {
   }
 }
 
+/** The database refuses this role, or does not exist: until somebody changes something. */
+export class DatabaseAccessError extends DatabaseError {}
+
 export const hasNoEffect = (thrown: unknown): thrown is DatabaseError =>
   thrown instanceof DatabaseError && thrown.effect !== 'unknown';
 

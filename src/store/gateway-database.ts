@@ -4,10 +4,10 @@ import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { UnusableConfigError } from '../config/config-errors.ts';
 import type { StateSettings } from '../config/schema.ts';
-import { type Database, DatabaseError } from './database.ts';
+import { type Database, DatabaseAccessError, DatabaseError } from './database.ts';
 import { applyPostgresSettings, migrate, schemaVersion, schemaVersionOf } from './migrations.ts';
 import { connectPostgres } from './postgres.ts';
-import { postgresProblems } from './postgres-settings.ts';
+import { postgresProblems, serverProblems } from './postgres-settings.ts';
 import { inMemory, openSqlite } from './sqlite.ts';
 
 type DatabaseSettings = Pick<StateSettings, 'postgres' | 'file'>;
@@ -43,17 +43,29 @@ export async function prepareDatabase(database: Database, settings: DatabaseSett
   // A new connection: only it has the settings of a role that has got them now.
   const connected = open(settings, 1);
   try {
-    await prepare(connected, settings);
+    await refuseWithoutAccess(prepare(connected, settings));
   } finally {
     await connected.close();
+  }
+}
+
+/** @throws UnusableDatabaseError if the database refuses the role: at the start and for a command, this is no outage */
+export async function refuseWithoutAccess<Result>(statements: Promise<Result>): Promise<Result> {
+  try {
+    return await statements;
+  } catch (cause) {
+    if (!(cause instanceof DatabaseAccessError)) throw cause;
+    throw new UnusableDatabaseError(`state.postgres: ${cause.reason}`, { cause });
   }
 }
 
 async function prepare(database: Database, settings: DatabaseSettings): Promise<void> {
   if (settings.postgres !== null || settings.file !== null) await refuseEmpty(database, settings);
   await migrate(database);
-  if (database.dialect !== 'postgres') return;
-  const problems = await postgresProblems(database);
+  if (database.dialect === 'postgres') refuse(await postgresProblems(database));
+}
+
+function refuse(problems: readonly string[]): void {
   if (problems.length > 0) throw new UnusableDatabaseError(`state.postgres: ${problems.join('; ')}`);
 }
 
@@ -89,18 +101,23 @@ export function usableWhen(isPrepared: () => boolean, database: Database): Datab
  * Creates the tables in an empty database, applies the migrations that are missing, and sets what PostgreSQL needs for this role.
  *
  * @returns the version of the schema before and after
- * @throws DatabaseError
+ * @throws UnusableDatabaseError if the server cannot be used, or refuses the role; DatabaseError
  */
 export async function migrateDatabase(
   settings: DatabaseSettings,
 ): Promise<{ readonly from: number; readonly to: number }> {
   const database = open(settings, 1);
   try {
-    const from = await schemaVersionOf(database);
-    await migrate(database);
-    if (database.dialect === 'postgres') await applyPostgresSettings(database);
-    return { from, to: await schemaVersionOf(database) };
+    return await refuseWithoutAccess(migrateAll(database));
   } finally {
     await database.close();
   }
+}
+
+async function migrateAll(database: Database) {
+  if (database.dialect === 'postgres') refuse(await serverProblems(database));
+  const from = await schemaVersionOf(database);
+  await migrate(database);
+  if (database.dialect === 'postgres') await applyPostgresSettings(database);
+  return { from, to: await schemaVersionOf(database) };
 }

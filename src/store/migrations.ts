@@ -1,7 +1,7 @@
 /** The schema of the database, as numbered migrations for both dialects. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Database, DatabaseError, hasNoEffect } from './database.ts';
+import { type Database, DatabaseAccessError, DatabaseError, hasNoEffect } from './database.ts';
 import { setPostgresSettings } from './postgres-settings.ts';
 
 /** A script for each dialect. A released migration never changes. */
@@ -199,7 +199,8 @@ async function untilUnlocked<Result>({ dialect }: Database, run: () => Promise<R
     try {
       return await run();
     } catch (thrown) {
-      if (dialect === 'sqlite' || !hasNoEffect(thrown) || ++failures === attempts) throw thrown;
+      const isFinal = dialect === 'sqlite' || !hasNoEffect(thrown) || thrown instanceof DatabaseAccessError;
+      if (isFinal || ++failures === attempts) throw thrown;
       await sleep(retryAfterMs);
     }
   }

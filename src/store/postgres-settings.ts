@@ -11,6 +11,8 @@ const wanted = {
   synchronous_commit: 'on',
   /** A server that was cut off from its client gives its locks back. */
   client_connection_check_interval: '1s',
+  /** With another level, a statement that has waited for a row fails instead of seeing its newest version. */
+  default_transaction_isolation: 'read committed',
 } as const;
 
 /** A script for the role that the gateway uses. It is valid for new connections. */
@@ -21,28 +23,48 @@ export const setPostgresSettings = `DO $settings$ BEGIN ${Object.entries(wanted)
   )
   .join(' ')} END $settings$`;
 
-/** What is wrong with the settings of this connection: one sentence each. @throws DatabaseError */
+/** What is wrong with the server and the settings of this connection: one sentence each. @throws DatabaseError */
 export async function postgresProblems(database: Database): Promise<readonly string[]> {
-  const names = [...Object.keys(wanted), 'server_encoding', 'server_version', 'server_version_num'];
-  const [row] = await database.query(
-    `SELECT ${names.map((name) => `current_setting('${name}') AS ${name}`).join(', ')},
-       pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS is_read_only`,
-  );
-  const setting = (name: string) => String(row?.[name]);
-  const problems: string[] = [];
-  if (row?.is_read_only)
-    problems.push('PostgreSQL is read-only here: state.postgres must name the primary server');
-  if (Number(setting('server_version_num')) < 140_000)
-    problems.push(`PostgreSQL ${setting('server_version')} is too old: use 14 or newer`);
-  if (setting('server_encoding') !== 'UTF8')
-    problems.push(`the database has the encoding ${setting('server_encoding')}: create it with UTF8`);
+  const setting = await readSettings(database, Object.keys(wanted));
+  const problems = [...(await serverProblems(database))];
   for (const name of ['lock_timeout', 'statement_timeout'])
     if (setting(name) === '0') problems.push(`${name} is not set for this role: run penstock migrate as it`);
   if (setting('synchronous_commit') === 'off')
     problems.push(
       'synchronous_commit is off: a crash of the server could lose confirmed payments; run penstock migrate as this role',
     );
+  const isolation = setting('default_transaction_isolation');
+  if (isolation !== wanted.default_transaction_isolation)
+    problems.push(
+      `default_transaction_isolation is ${isolation}, and must be read committed: run penstock migrate as this role`,
+    );
   return problems;
+}
+
+/** What a migration cannot change. @throws DatabaseError */
+export async function serverProblems(database: Database): Promise<readonly string[]> {
+  const setting = await readSettings(database, ['server_encoding', 'server_version', 'server_version_num']);
+  const [row] = await database.query(
+    `SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS is_read_only`,
+  );
+  const problems: string[] = [];
+  if (row?.is_read_only)
+    problems.push('PostgreSQL is read-only here: state.postgres must name the primary server');
+  if (Number(setting('server_version_num')) < 140_000)
+    problems.push(`PostgreSQL ${setting('server_version')} is too old: use 14 or newer`);
+  if (setting('server_encoding') !== 'UTF8')
+    problems.push(
+      `the database has the encoding ${setting('server_encoding')}, which cannot store all names and texts: ` +
+        `create another one with CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0, and name it in state.postgres`,
+    );
+  return problems;
+}
+
+async function readSettings(database: Database, names: readonly string[]): Promise<(name: string) => string> {
+  const [row] = await database.query(
+    `SELECT ${names.map((name) => `current_setting('${name}') AS ${name}`).join(', ')}`,
+  );
+  return (name) => String(row?.[name]);
 }
 
 /** The standbys that confirm commits, such as `ANY 1 (a, b)`; empty if none does: then a failover can lose commits. @throws DatabaseError */

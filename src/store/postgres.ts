@@ -4,6 +4,7 @@ import { Client, Pool, type PoolClient, DatabaseError as ServerError, types } fr
 import {
   type Columns,
   type Database,
+  DatabaseAccessError,
   DatabaseError,
   type Effect,
   hasNoEffect,
@@ -58,7 +59,10 @@ export function connectPostgres(
   async function withClient<Result>(use: (client: PoolClient) => Promise<Result>): Promise<Result> {
     // Not `pool.connect().catch`: it throws at once if a certificate of the URL cannot be read.
     const client = await connect().catch((cause: unknown) => {
-      throw new DatabaseError(`PostgreSQL cannot be reached: ${whyOf(cause)}`, 'none', cause);
+      throw (
+        accessError(cause) ??
+        new DatabaseError(`PostgreSQL cannot be reached: ${whyOf(cause)}`, 'none', cause)
+      );
     });
     let isBroken = true;
     try {
@@ -127,14 +131,35 @@ function textOf<Input extends Columns>({ columns, before, sql }: Statement<Input
 
 /** An error with a code of SQL comes from the server, which has rolled the statement back. */
 function databaseError(cause: unknown): DatabaseError {
-  const code = cause instanceof ServerError ? String(cause.code) : ''; // others, such as EPIPE, concern the connection
-  return new DatabaseError(`PostgreSQL: ${whyOf(cause)}`, effectOf(code), cause);
+  return (
+    accessError(cause) ?? new DatabaseError(`PostgreSQL: ${whyOf(cause)}`, effectOf(codeOf(cause)), cause)
+  );
 }
 
-/** By class (PostgreSQL, appendix A): 08 and 57P end connections, 22 and 23 concern values. */
+/**
+ * By class (PostgreSQL, appendix A). 08 and 57P end connections, and 40003 says itself that the outcome is unknown. 22, 23 and 54 concern
+ * values: 54 is also that of a text that is too long for an index. After all others, the same statement may succeed later.
+ */
 function effectOf(code: string): Effect {
-  if (!/^[0-9A-Z]{5}$/.test(code) || /^(08|57P)/.test(code)) return 'unknown';
-  return /^2[23]/.test(code) ? 'none-ever' : 'none';
+  if (!/^[0-9A-Z]{5}$/.test(code) || /^(08|57P|40003)/.test(code)) return 'unknown';
+  return /^(22|23|54)/.test(code) ? 'none-ever' : 'none';
+}
+
+/** Of SQL; empty for errors of the connection, such as EPIPE. */
+const codeOf = (cause: unknown): string => (cause instanceof ServerError ? String(cause.code) : '');
+
+function accessError(cause: unknown): DatabaseAccessError | undefined {
+  const remedy = remedyOf(codeOf(cause));
+  if (remedy === undefined) return undefined;
+  return new DatabaseAccessError(`PostgreSQL: ${whyOf(cause)}; ${remedy}`, 'none', cause);
+}
+
+/** If somebody must change the role, its rights or the address. */
+function remedyOf(code: string): string | undefined {
+  if (code.startsWith('28')) return 'check the role and the password in state.postgres, and pg_hba.conf';
+  if (code === '3D000') return 'create it, or check the address in state.postgres';
+  if (code === '42501') return 'make this role the owner of the database and of its tables';
+  return undefined;
 }
 
 const whyOf = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause));

@@ -34,6 +34,15 @@ export const replacedFile = (file: string): StateFileError =>
     `state.file: ${file} was removed or replaced while the gateway was using it; restore the original file, or stop the gateway before you replace it`,
   );
 
+/** @param cause what SQLite threw */
+export function unsavedWal(file: string, cause: unknown): StateFileError {
+  const [what, remedy] = describe(file, cause);
+  return new StateFileError(
+    `state.file: ${file}-wal was removed or replaced while the gateway was using it, and ${file} ${what}; ${remedy}, and do not stop the gateway before: only it still has the last commits`,
+    { cause },
+  );
+}
+
 const corruptText = [
   'is damaged',
   'restore a backup, or move the file away to start with an empty state; this loses the data since the backup, or all data',

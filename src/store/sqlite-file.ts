@@ -2,7 +2,14 @@
 
 import { accessSync, closeSync, constants, openSync, statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
-import { corruptFile, foreignFile, newerFile, notRegularFile } from './sqlite-errors.ts';
+import {
+  corruptFile,
+  foreignFile,
+  newerFile,
+  notRegularFile,
+  replacedFile,
+  unsavedWal,
+} from './sqlite-errors.ts';
 
 /**
  * Creates the file with access for this user alone. An existing file is not opened here: closing it again would release
@@ -56,5 +63,41 @@ export function claimFile(
   else if (version > newest) throw newerFile(file);
   database.exec('COMMIT');
   if (pragma('quick_check(1)') !== 'ok') throw corruptFile(file);
-  database.exec('PRAGMA journal_mode = WAL');
+  useWal(database);
+}
+
+/**
+ * Creates a check, to be called before each statement, whether the paths still lead to the files that are open. If somebody has removed
+ * or replaced FILE-wal, its commits are only in the open file: the check writes them to FILE, and creates FILE-wal again.
+ *
+ * @returns a function that @throws an error of the state file if FILE was removed or replaced, or the commits cannot be written to it
+ */
+export function createFilesCheck(file: string, database: DatabaseSync): () => void {
+  const wal = `${file}-wal`;
+  const isSameFile = createFileCheck(file);
+  let isSameWal = createFileCheck(wal);
+  return () => {
+    const hasWal = isSameWal();
+    if (!hasWal) copyWalToFile(file, database);
+    if (!isSameFile()) throw replacedFile(file);
+    if (hasWal) return;
+    database.exec('PRAGMA journal_mode = DELETE'); // also deletes what is now at the path of FILE-wal
+    useWal(database);
+    isSameWal = createFileCheck(wal);
+  };
+}
+
+/** The first access creates FILE-wal. */
+function useWal(database: DatabaseSync): void {
+  database.exec('PRAGMA journal_mode = WAL; SELECT 1 FROM sqlite_schema');
+}
+
+/** SQLite has FILE-wal open, even if its path leads elsewhere by now. */
+function copyWalToFile(file: string, database: DatabaseSync): void {
+  try {
+    const result = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get();
+    if (result?.busy !== 0 || result.log !== result.checkpointed) throw new Error('it is in use');
+  } catch (cause) {
+    throw unsavedWal(file, cause);
+  }
 }

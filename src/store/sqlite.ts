@@ -10,8 +10,8 @@ import {
   type Statement,
   type Value,
 } from './database.ts';
-import { replacedFile, toStateFileError } from './sqlite-errors.ts';
-import { claimFile, createFileCheck, createIfMissing } from './sqlite-file.ts';
+import { toStateFileError } from './sqlite-errors.ts';
+import { claimFile, createFilesCheck, createIfMissing } from './sqlite-file.ts';
 
 /** A database that ends with this process. */
 export const inMemory = ':memory:';
@@ -48,13 +48,11 @@ export function openSqlite(file: string, wall: () => number = Date.now): Databas
           .all(...values.map(toSqlite)) as unknown as readonly Row[],
     ); // rows of columns
 
-  function assertSameFile(): void {
-    if (!connection().isSameFile()) throw new DatabaseError(replacedFile(file).message, 'none');
-  }
+  const checkFiles = () => translated(file, () => connection().checkFiles());
 
   function inTransaction<Result>(run: () => Result): Result {
     const { database } = connection();
-    assertSameFile();
+    checkFiles();
     exec('BEGIN IMMEDIATE');
     try {
       const result = run();
@@ -85,7 +83,7 @@ export function openSqlite(file: string, wall: () => number = Date.now): Databas
       }
     },
     async query(sql, values = []) {
-      assertSameFile();
+      checkFiles();
       return all(sql.replaceAll(/\$(\d+)/g, '?$1'), values);
     },
     execute: async (script) => inTransaction(() => exec(script)),
@@ -101,6 +99,7 @@ type OpenDatabase = ReturnType<typeof open>;
 function open(file: string, wall: () => number) {
   const isFile = file !== inMemory;
   let latestMs = 0;
+  let checkFiles = () => {};
   function now(): number {
     latestMs = Math.max(latestMs, wall());
     return latestMs;
@@ -109,6 +108,7 @@ function open(file: string, wall: () => number) {
   const database = new DatabaseSync(file, { timeout: lockTimeoutMs });
   try {
     if (isFile) claimFile(file, database, format);
+    if (isFile) checkFiles = createFilesCheck(file, database);
     latestMs = latestTimeIn(database);
     database.function('now_ms', { deterministic: false }, now);
   } catch (thrown) {
@@ -121,7 +121,7 @@ function open(file: string, wall: () => number) {
   return {
     database,
     now,
-    isSameFile: isFile ? createFileCheck(file) : () => true,
+    checkFiles,
     textsOf(statement: Statement<Columns>): StatementTexts {
       const known = texts.get(statement) ?? textsOf(statement);
       texts.set(statement, known);

@@ -17,13 +17,13 @@ import { type Lane, mayHaveBody } from '../pis/operations.ts';
 import { withQueryParameters } from '../pis/query.ts';
 import { createBatchScheduler } from '../request/batch-scheduler.ts';
 import { emptyBody } from '../request/body-buffer.ts';
+import { createDeadlines } from '../request/deadlines.ts';
 import { endWithBody } from '../request/end-with-body.ts';
 import { GatewayError, outcomeUnknown } from '../request/errors.ts';
 import { createLinkedList } from '../request/linked-list.ts';
 import type { Environment } from '../request/messages.ts';
 import type { CallEvent, RecordEvent } from '../request/request-events.ts';
 import type { ConnectionPool } from './connection-pool.ts';
-import { createDeadlines } from './deadlines.ts';
 import type { RequestSigner } from './request-signer.ts';
 import { mayRetry } from './retry.ts';
 import {

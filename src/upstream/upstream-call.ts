@@ -14,9 +14,9 @@ import {
 import { cacheByName } from '../pis/name-cache.ts';
 import type { BatchScheduler } from '../request/batch-scheduler.ts';
 import { createBodyBuffer, emptyBody } from '../request/body-buffer.ts';
+import type { SetDeadline } from '../request/deadlines.ts';
 import { asGatewayError, type GatewayError, outcomeUnknown, stateUnavailable } from '../request/errors.ts';
 import type { SendWindow } from '../request/messages.ts';
-import type { SetDeadline } from './deadlines.ts';
 import {
   bankUnreachable,
   clientCertificateRefused,
@@ -237,7 +237,8 @@ class Call implements UpstreamCall {
   }
 
   #timeoutError(): GatewayError {
-    if (this.#phase === 'waiting' || this.#phase === 'marking') return deadlineBeforeSending();
+    if (this.#phase === 'marking') return stateUnavailable(notMarkedInTime);
+    if (this.#phase === 'waiting') return deadlineBeforeSending();
     return this.#phase === 'connecting' ? bankUnreachable(connectTimeout) : outcomeUnknown();
   }
 
@@ -372,6 +373,9 @@ const unknownTransferCoding = "The bank's response has a transfer coding other t
 
 const markedTooLate = new Error(
   'the request was marked as sending too late, or the process stalled afterwards',
+);
+const notMarkedInTime = new Error(
+  'the database has not stored the write-ahead mark before the deadline of the request',
 );
 const unsolicitedResponse = new Error('a response arrived before the request was sent');
 const connectTimeout = Object.assign(new Error('connect timeout'), { code: 'CONNECT_TIMEOUT' });

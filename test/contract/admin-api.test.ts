@@ -145,12 +145,12 @@ describe('PUT /api/environments/active', () => {
     assert.match((await sent.expect(400)).body.error, /^body: /);
   });
 
-  test('answers 503 if the database is unavailable, and switches nothing', async () => {
+  test('answers 503 with the reason if the database is unavailable, and switches nothing', async () => {
     const api = startAdminApi();
     api.database.fail('before');
     const { body } = await putActive(api, switchToProduction).expect(503);
     assert.equal(body.code, 'STATE_UNAVAILABLE');
-    assert.match(body.error, /is unavailable/);
+    assert.match(body.error, /is unavailable\. .* Why: the test cuts the connection before\.$/);
     api.database.recover();
     assert.equal((await listEnvironments(api)).active, 'sandbox');
   });

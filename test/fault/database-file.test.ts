@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { copyFileSync, renameSync } from 'node:fs';
+import { copyFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { call } from '../kit/call.ts';
@@ -43,6 +43,29 @@ describe('the database file of an instance', () => {
     await until(10_000, 'the instance is ready', isReady);
     assert.equal(await pay(gateway.url, requestId), '201');
     assert.equal(await pay(gateway.url, requestId), '201 replayed');
+  });
+
+  test('whose FILE-wal is removed or replaced while it is used: after a kill, every answer is replayed', async (t) => {
+    const { bank, file, sections } = await start(t);
+    const gateway = await startGatewayProcess(t, sections);
+    const wal = `${file}-wal`;
+    copyFileSync(wal, `${file}.older`);
+    const requestIds: string[] = [];
+    async function payTwenty(): Promise<void> {
+      const ids = Array.from({ length: 20 }, () => randomUUID());
+      requestIds.push(...ids);
+      const outcomes = await Promise.all(ids.map((requestId) => pay(gateway.url, requestId)));
+      assert.deepEqual([...new Set(outcomes)], ['201']);
+    }
+    for (const lose of [() => rmSync(wal), () => renameSync(`${file}.older`, wal)]) {
+      await payTwenty();
+      lose();
+      await payTwenty();
+      await gateway.stop('SIGKILL');
+      await gateway.start();
+      for (const requestId of requestIds) assert.equal(await pay(gateway.url, requestId), '201 replayed');
+    }
+    assert.deepEqual(paidTwice(bank), []);
   });
 
   test('on a full disk: payments are refused and not sent; what was answered is replayed after the next start', async (t) => {

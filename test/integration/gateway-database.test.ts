@@ -8,6 +8,7 @@ import { assembleGateway } from '../../src/gateway.ts';
 import { createMemoryState } from '../../src/state/memory.ts';
 import type { Database } from '../../src/store/database.ts';
 import { migrateDatabase, openGatewayDatabase } from '../../src/store/gateway-database.ts';
+import { connectPostgres } from '../../src/store/postgres.ts';
 import { call } from '../kit/call.ts';
 import { newMigratedPostgres } from '../kit/database.ts';
 import { temporaryFolder } from '../kit/folder.ts';
@@ -183,6 +184,81 @@ describe('a PostgreSQL that cannot be reached', { skip: skipWithoutPostgres }, (
     await until(10_000, 'it is ready', async () => (await readiness(adminPort)).status === 200);
     const sent = await pay();
     assert.equal(sent.header('Penstock-Error'), 'UPSTREAM_UNREACHABLE', 'nothing listens at this address');
+  });
+});
+
+describe('a PostgreSQL that the gateway cannot use', { skip: skipWithoutPostgres }, () => {
+  /** The address for another role. */
+  function as(url: string, role: string): string {
+    const other = new URL(url);
+    other.username = role;
+    return other.href;
+  }
+
+  async function runAll(url: string, ...statements: readonly string[]): Promise<void> {
+    const database = connectPostgres(url, { connections: 1 });
+    try {
+      for (const statement of statements) await database.query(statement);
+    } finally {
+      await database.close();
+    }
+  }
+
+  test('because of its encoding is refused before a table is created, with the statement that creates another one', async (t) => {
+    const server = await startPostgres(t, 'fsync=off');
+    await runAll(server.url, `CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0`);
+    const postgres = server.url.replace(/postgres$/, 'latin');
+    await assert.rejects(
+      migrateDatabase({ postgres, file: null }),
+      /^Error: state\.postgres: the database has the encoding LATIN1, .*: create another one with CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0, and name it/,
+    );
+    await assert.rejects(assembled(t, { postgres, file: null }).start(), /is empty/);
+  });
+
+  test('because of the isolation of its role is refused, until penstock migrate has set it', async (t) => {
+    const server = await startPostgres(t, 'fsync=off', 'default_transaction_isolation=serializable');
+    const settings = { postgres: server.url, file: null };
+    await migrateDatabase(settings);
+    await runAll(
+      server.url,
+      'ALTER ROLE CURRENT_USER IN DATABASE postgres RESET default_transaction_isolation',
+    );
+    await assert.rejects(
+      assembled(t, settings).start(),
+      /default_transaction_isolation is serializable, and must be read committed: run penstock migrate as this role$/,
+    );
+    await migrateDatabase(settings);
+    await assembled(t, settings).start();
+  });
+
+  test('with its role is refused at the start, and not retried as an outage', async (t) => {
+    const server = await startPostgres(t, 'fsync=off');
+    await migrateDatabase({ postgres: server.url, file: null });
+    await runAll(server.url, 'CREATE ROLE guest LOGIN', 'CREATE ROLE locked NOLOGIN');
+    const remedies = {
+      guest:
+        /^Error: state\.postgres: PostgreSQL: permission denied .*; make this role the owner of the database and of its tables$/,
+      locked:
+        /^Error: state\.postgres: PostgreSQL: role "locked" is not permitted to log in; check the role and the password in state\.postgres/,
+      nobody: /^Error: state\.postgres: PostgreSQL: role "nobody" does not exist; check the role/,
+    };
+    for (const [role, remedy] of Object.entries(remedies)) {
+      const settings = { postgres: as(server.url, role), file: null };
+      await assert.rejects(assembled(t, settings).start(), remedy);
+      await assert.rejects(migrateDatabase(settings), remedy);
+    }
+    // With the rights to read the schema only, the report of the instance is the first statement that is refused.
+    await runAll(server.url, 'GRANT SELECT ON penstock_schema TO guest');
+    await migrateDatabase({ postgres: as(server.url, 'guest'), file: null });
+    await assert.rejects(
+      assembled(t, { postgres: as(server.url, 'guest'), file: null }).start(),
+      remedies.guest,
+    );
+    const missing = server.url.replace(/postgres$/, 'nowhere');
+    await assert.rejects(
+      assembled(t, { postgres: missing, file: null }).start(),
+      /database "nowhere" does not exist; create it, or check the address in state\.postgres$/,
+    );
   });
 });
 

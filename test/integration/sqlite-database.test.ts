@@ -1,15 +1,17 @@
 /** The SQLite database across processes: one process per file, killed processes, a full disk, and files that are not ours. */
 
 import assert from 'node:assert/strict';
-import { copyFileSync, readFileSync, renameSync } from 'node:fs';
+import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { DatabaseError } from '../../src/store/database.ts';
+import { type Database, DatabaseError } from '../../src/store/database.ts';
 import { createInstanceTable } from '../../src/store/instances.ts';
 import { createLedgerTable } from '../../src/store/ledger.ts';
 import { migrate } from '../../src/store/migrations.ts';
 import { openSqlite } from '../../src/store/sqlite.ts';
+import { claimFile, createFilesCheck, createIfMissing } from '../../src/store/sqlite-file.ts';
 import { type RunningCommand, startCommand } from '../kit/command.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { invalidFiles } from '../kit/invalid-files.ts';
@@ -56,6 +58,14 @@ const fails = (reason: RegExp) => (thrown: unknown) => {
   return true;
 };
 
+const insert = (database: Database, tenant: string) =>
+  database.query('INSERT INTO credential (hash, tenant) VALUES ($1, $1)', [tenant]);
+
+async function inserted(database: Database): Promise<readonly unknown[]> {
+  const rows = await database.query('SELECT tenant FROM credential ORDER BY tenant');
+  return rows.map(({ tenant }) => tenant);
+}
+
 describe('the SQLite database across processes', () => {
   for (const count of [1, 250, 700])
     test(`loses no confirmed step when its process is killed after ${count} writes`, async (t) => {
@@ -100,6 +110,67 @@ describe('the SQLite database across processes', () => {
     await assert.rejects(database.execute('DELETE FROM instance'), isReplaced);
     renameSync(`${file}.original`, file);
     await instances.report();
+  });
+
+  const losses: Readonly<Record<string, (wal: string) => void>> = {
+    removed: (wal) => rmSync(wal),
+    'replaced by an older copy': (wal) => renameSync(`${wal}.copy`, wal),
+  };
+  for (const [what, lose] of Object.entries(losses))
+    test(`loses nothing when FILE-wal is ${what}, and the process is killed later`, async (t) => {
+      const folder = temporaryFolder(t);
+      const file = join(folder, 'penstock.db');
+      const database = openDatabase(t, file);
+      await migrate(database);
+      copyFileSync(`${file}-wal`, `${file}-wal.copy`);
+      await insert(database, 'before');
+      lose(`${file}-wal`);
+      await insert(database, 'after');
+      assert.ok(existsSync(`${file}-wal`));
+      // What a killed process leaves.
+      const left = join(temporaryFolder(t), 'left');
+      cpSync(folder, left, { recursive: true });
+      assert.deepEqual(await inserted(openDatabase(t, join(left, 'penstock.db'))), ['after', 'before']);
+    });
+
+  test('refuses changes while its folder is another one, and writes what was in a removed FILE-wal to FILE', async (t) => {
+    const folder = join(temporaryFolder(t), 'state');
+    mkdirSync(folder);
+    const file = join(folder, 'penstock.db');
+    const database = openDatabase(t, file);
+    await migrate(database);
+    await insert(database, 'before');
+    renameSync(folder, `${folder}.original`);
+    rmSync(`${folder}.original/penstock.db-wal`);
+    cpSync(`${folder}.original`, folder, { recursive: true });
+    const isReplaced = fails(/was removed or replaced .* restore the original file/);
+    await assert.rejects(insert(database, 'refused'), isReplaced);
+    assert.ok(!existsSync(`${file}-wal`), 'it creates nothing in the other folder');
+    copyFileSync(`${folder}.original/penstock.db`, `${file}.copy`);
+    assert.deepEqual(await inserted(openDatabase(t, `${file}.copy`)), ['before']);
+    rmSync(folder, { recursive: true });
+    renameSync(`${folder}.original`, folder);
+    await insert(database, 'after');
+    assert.ok(existsSync(`${file}-wal`));
+  });
+
+  test('refuses changes while the commits of a removed FILE-wal cannot be written to FILE, and keeps them', (t) => {
+    const file = join(temporaryFolder(t), 'penstock.db');
+    createIfMissing(file);
+    const database = new DatabaseSync(file);
+    t.after(() => database.close());
+    claimFile(file, database, { applicationId: 1, version: 0, schema: 'CREATE TABLE one (id)' });
+    const check = createFilesCheck(file, database);
+    database.exec('INSERT INTO one VALUES (1), (2)');
+    rmSync(`${file}-wal`);
+    const rows = database.prepare('SELECT id FROM one').iterate();
+    rows.next(); // a read that has not ended prevents it
+    assert.throws(check, /-wal was removed or replaced .* do not stop the gateway before/);
+    assert.throws(check, /-wal was removed or replaced/);
+    assert.equal([...rows].length, 1);
+    check();
+    assert.ok(existsSync(`${file}-wal`));
+    assert.equal(database.prepare('SELECT count(*) AS rows FROM one').get()?.rows, 2);
   });
 
   test('refuses changes on a full disk, and keeps every confirmed step', async (t) => {

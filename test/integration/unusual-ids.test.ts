@@ -1,12 +1,16 @@
 /** Ids of real banks outside of the strict set: accepted if the bank has issued them, and sent as the bank spells them. */
 
 import assert from 'node:assert/strict';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { call, jsonOf, type Reply } from '../kit/call.ts';
+import { newMigratedPostgres } from '../kit/database.ts';
 import { publicUrl, type Sections, startGateway } from '../kit/gateway.ts';
+import { skipWithoutPostgres } from '../kit/postgres.ts';
 import { initiation, transfersPath } from '../kit/request.ts';
 import { type StubRequest, type StubResponse, startStubBank } from '../kit/stub-bank.ts';
 import type { TestScope } from '../kit/test-scope.ts';
+import { outcomeOf } from '../kit/writes.ts';
 
 const product = '/payments/sepa-credit-transfers';
 const json = ['Content-Type', 'application/json'] as const;
@@ -21,6 +25,15 @@ const unusual = [
   ["{it's} (1) & more?", "%7Bit's%7D%20(1)%20&%20more%3F"],
   ['7'.repeat(1_024), '7'.repeat(1_024)],
 ] as const;
+
+const databases = {
+  SQLite: { skip: false, state: async () => ({}), outcomes: ['201', '201 replayed'] },
+  PostgreSQL: {
+    skip: skipWithoutPostgres,
+    state: async () => ({ postgres: await newMigratedPostgres() }),
+    outcomes: ['504 OUTCOME_UNKNOWN', '409 DUPLICATE_IN_DOUBT'],
+  },
+};
 
 /** A bank that issues one payment id, and spells it so in its links. */
 function bankWith(id: string, segment: string, authorisation = 'auth-1') {
@@ -135,6 +148,18 @@ describe('a payment id outside of the strict set', () => {
       assert.equal(bank.requests.length, 1);
     }
   });
+
+  for (const [database, { skip, state, outcomes }] of Object.entries(databases))
+    test(`that is too long for an index is sent once: on ${database}, the outcomes are ${outcomes.join(', ')}`, {
+      skip,
+    }, async (t) => {
+      const id = randomBytes(2_250).toString('base64url');
+      const { bank, gateway } = await start(t, bankWith(id, id), { state: await state() });
+      const requestId = randomUUID();
+      const pay = async () => outcomeOf(await call(gateway.url, { ...initiation, requestId }));
+      assert.deepEqual([await pay(), await pay()], outcomes);
+      assert.equal(bank.requests.length, 1);
+    });
 
   test('of one tenant is for another tenant like an unknown payment, byte for byte', async (t) => {
     const clients = ['shop', 'rival'].map((name) => ({ name, apiKeySha256: keyHashes[name] }));

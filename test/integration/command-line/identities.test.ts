@@ -58,6 +58,11 @@ describe('a running gateway', () => {
     assert.match(unknown.stderr, /^No tenant has or has had the name "nobody"\./);
     const wrong = await change(served, 'tenants', 'rename', 'shop', 'a b');
     assert.equal(wrong.exitCode, 64);
+    const same = await change(served, 'tenants', 'rename', 'store', 'store');
+    assert.equal(same.stdout, 'Nothing changes: the tenant has the name store already.\n');
+    const reserved = await change(served, 'environment', 'rename', 'sandbox', 'active');
+    assert.equal(reserved.exitCode, 64);
+    assert.match(reserved.stderr, /to: environments\.active is a setting: choose another name/);
 
     const moved = await change(served, 'tenants', 'move-credential', 'till', 'rival');
     assert.match(moved.stdout, /^The client till works for tenant rival\./);
@@ -70,6 +75,8 @@ describe('a running gateway', () => {
     const insecure = await change(served, 'environment', 'moved', 'sandbox', '--to', 'http://bank.example');
     assert.equal(insecure.exitCode, 64);
     assert.equal((await change(served, 'environment', 'moved', 'sandbox', '--to', `${to}/`)).exitCode, 0);
+    const again = await change(served, 'environment', 'moved', 'sandbox', '--to', to);
+    assert.equal(again.stdout, `Nothing changes: the payments of sandbox are at ${to} already.\n`);
     assert.equal((await change(served, 'environment', 'rename', 'sandbox', 'bank-a')).exitCode, 0);
 
     const records = (await readAdminApi(served, '/api/audit')) as unknown as readonly {
@@ -85,8 +92,10 @@ describe('a running gateway', () => {
       [
         'admin rename environment done sandbox bank-a ticket 4711',
         `admin move environment done sandbox ${to} ticket 4711`,
+        `admin move environment done sandbox ${to} ticket 4711`,
         'admin move credential refused nobody rival ticket 4711',
         'admin move credential done till rival ticket 4711',
+        'admin rename tenant done store store ticket 4711',
         'admin rename tenant refused nobody somebody ticket 4711',
         'admin rename tenant refused rival store ticket 4711',
         'admin rename tenant done shop store ticket 4711',
@@ -188,8 +197,8 @@ test('without a gateway, a command fails if the database is in memory, missing, 
 
   served.rewrite({ environments, state: { file: '/nonexistent/penstock.db' } });
   const unreachable = await change(served, ...rename);
-  assert.notEqual(unreachable.exitCode, 0);
-  assert.equal(unreachable.stdout, '');
+  assert.deepEqual([unreachable.exitCode, unreachable.stdout], [69, '']);
+  assert.match(unreachable.stderr, /its database cannot be used: state\.file: .* does not exist; create it/);
 
   const remote = await change(served, ...rename, '--url', served.adminUrl);
   assert.equal(remote.exitCode, 69, 'the database of a gateway at --url is not known');

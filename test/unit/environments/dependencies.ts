@@ -31,6 +31,7 @@ export function dependenciesFor(options: Options = {}): Dependencies {
       known: () => record,
       read: async () => record ?? unavailable(),
     },
+    beforeDeadline: (statements) => statements,
     prefetchStatus: () => undefined,
     prefetchPermit: () => {},
     affinity: {

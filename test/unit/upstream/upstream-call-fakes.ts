@@ -7,8 +7,8 @@ import { Socket } from 'node:net';
 import { afterEach, beforeEach, mock } from 'node:test';
 import { TLSSocket } from 'node:tls';
 import type { BatchScheduler } from '../../../src/request/batch-scheduler.ts';
+import type { SetDeadline } from '../../../src/request/deadlines.ts';
 import { GatewayError } from '../../../src/request/errors.ts';
-import type { SetDeadline } from '../../../src/upstream/deadlines.ts';
 import {
   type BankResponse,
   createUpstreamCall,

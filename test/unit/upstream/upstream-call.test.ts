@@ -428,7 +428,7 @@ describe('write with a sending mark', () => {
     assert.equal(marking.outcomes.length, 1);
     marking.mark.resolve(windowOf(1_000));
     await setImmediate();
-    assert.equal(failure(marking)[0], 'QUEUE_TIMEOUT');
+    assert.equal(failure(marking)[0], 'STATE_UNAVAILABLE');
     assert.deepEqual([marking.deadlineCount(), marking.sentCount()], [0, 0]);
   });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { createDeadlines } from '../../../src/upstream/deadlines.ts';
+import { createDeadlines } from '../../../src/request/deadlines.ts';
 import { until } from '../../kit/within.ts';
 
 /** Sets deadlines by name, and records those that have passed. */

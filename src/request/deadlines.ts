@@ -1,6 +1,6 @@
 /** One timer for the deadlines of many calls: setting and clearing a timer for each call would cost more than the list does. */
 
-import { createLinkedList, type LinkedList } from '../request/linked-list.ts';
+import { createLinkedList, type LinkedList } from './linked-list.ts';
 
 /**
  * Calls `onDeadline` at this time or a few milliseconds later, unless the process is busy.
