@@ -5,6 +5,8 @@ import { type TestContext, test } from 'node:test';
 import { migrate } from '../../src/store/migrations.ts';
 import { inMemory, openSqlite } from '../../src/store/sqlite.ts';
 import { runGatewayHistory } from '../kit/gateway-history.ts';
+import { startHistoryPostgres } from '../kit/history-postgres.ts';
+import { skipWithoutPostgres } from '../kit/postgres.ts';
 import { seededRandom } from '../kit/random.ts';
 import { seededRuns } from '../kit/seeded-runs.ts';
 import { createSimulatedProcesses, installSimulatedClocks } from '../kit/simulated-processes.ts';
@@ -36,6 +38,20 @@ test('SQLite: whole gateways execute each write once, and lose no outcome', asyn
       },
     });
     await database.close();
+  });
+});
+
+test('PostgreSQL: whole gateways execute each write once, and lose no outcome', {
+  skip: skipWithoutPostgres,
+}, async (t) => {
+  t.after(installSimulatedClocks());
+  const postgres = await startHistoryPostgres(t);
+  await run(t, Math.ceil(runs / 16), async (seed) => {
+    const random = seededRandom(seed);
+    const processes = createSimulatedProcesses();
+    const store = await postgres.newStore(processes);
+    await runGatewayHistory({ processes, random, instances: 2 + Math.floor(random() * 2), store });
+    await store.close();
   });
 });
 
