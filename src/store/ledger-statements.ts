@@ -107,6 +107,10 @@ const mayBelongToOther = `EXISTS (${earlierOfOthers}
 const mustWait = `(i.may_wait AND i.payment_id IS NOT NULL
     AND EXISTS (${earlierOfOthers} AND o.step = 'sending' AND o.listened_until > now_ms()))`;
 
+/** An operator may have said that it happened: then only the payment is missing, unless the operator has named it. */
+const mayBeAnswered = (row: string): string => `(${row}.step IN (${stepsBefore('answered')})
+    AND (${row}.step <> 'happened' OR (${row}.payment_id IS NULL AND i.payment_id IS NOT NULL AND i.why IS NULL)))`;
+
 /**
  * Stores the answer, together with the payment that it names. If the payment belongs, or may belong, to another tenant, the write is in
  * doubt instead, and its answer is not stored. Changes nothing while it must wait for the answer to another tenant.
@@ -118,7 +122,7 @@ export const recordAnswer = statement({
     sql: (input) =>
       insertPayment(input, {
         environment: 'i.environment',
-        where: `l.step IN (${stepsBefore('answered')}) AND NOT ${mustWait} AND NOT ${mayBelongToOther}`,
+        where: `${mayBeAnswered('l')} AND NOT ${mustWait} AND NOT ${mayBelongToOther}`,
       }),
   },
   sql: (input, changed) => `
@@ -139,7 +143,7 @@ export const recordAnswer = statement({
           SELECT 1 FROM ${changed} c WHERE c.payment_id = i.payment_id AND c.environment = i.environment AND c.tenant = i.tenant
         ))) AS is_own FROM ${input} AS i JOIN ledger l ON ${sameAttempt('l', 'i')} WHERE NOT ${mustWait})
       SELECT * FROM judged) AS i
-    WHERE ${sameAttempt('ledger', 'i')} AND ledger.step IN (${stepsBefore('answered')})
+    WHERE ${sameAttempt('ledger', 'i')} AND ${mayBeAnswered('ledger')} AND (ledger.step <> 'happened' OR i.is_own)
     RETURNING ledger.attempt, ledger.step`,
 });
 

@@ -33,6 +33,11 @@ export const transitions: readonly Transition[] = [
   { from: 'in-doubt', to: 'answered', when: 'the answer was late' },
   { from: 'in-doubt', to: 'released', when: 'the answer was late, and the bank has not processed it' },
   { from: 'in-doubt', to: 'happened', when: 'an operator or a read says so' },
+  {
+    from: 'happened',
+    to: 'answered',
+    when: 'the answer was late, and names the payment, which the operator did not',
+  },
   { from: 'answered', to: 'happened', when: 'an operator says so after an answer such as 504' },
   { from: 'in-doubt', to: 'none', when: 'an operator says that it did not happen' },
   { from: 'answered', to: 'none', when: 'the same after an answer such as 504, or its window has passed' },

@@ -172,7 +172,7 @@ export function createLedgerTable(database: Database) {
       ...paymentColumns(created),
       may_wait: mayWait,
     };
-    return recordOutcome(sent, async () => {
+    return recordOutcome(sent, created, async () => {
       const { row, cause } = await recordBatch(columns);
       if (cause?.effect !== 'none-ever') {
         if (cause) throw cause;
@@ -196,27 +196,31 @@ export function createLedgerTable(database: Database) {
     sent: SentWrite,
     { why, outcome }: { readonly why: string; readonly outcome?: string },
   ): Promise<RecordOutcome> {
-    return recordOutcome(sent, async () => {
+    return recordOutcome(sent, undefined, async () => {
       const { environment } = sent;
       const doubt = { ...attemptColumns(sent), environment, why, outcome: outcome ?? null };
       return rowOf(await inDoubtBatch(doubt)) && 'recorded';
     });
   }
 
-  /** @param write @returns `undefined` if it has found no row of this attempt that it may change */
+  /**
+   * @param created the payment that the answer names
+   * @param write   returns `undefined` if it has found no row of this attempt that it may change
+   */
   async function recordOutcome<Outcome extends string>(
     sent: SentWrite,
+    created: NewPayment | undefined,
     write: () => Promise<Outcome | undefined>,
     looksLeft = maxLooks,
   ): Promise<Outcome | RecordOutcome> {
     const outcome = await write();
     if (outcome) return outcome;
     const stored = await read(sent);
-    if (stored?.attempt === sent.attempt) return stored.step === 'in-doubt' ? 'in-doubt' : 'recorded'; // by a lost answer of the database
+    if (stored?.attempt === sent.attempt) return finalOutcome(stored, created); // after a lost answer of the database, or an operator
     const isOwnAgain = stored ? await claimBack(sent, stored) : await insertLost(sent);
     if (!isOwnAgain && stored && (await reportTwo(sent, stored))) return 'two-attempts';
     if (looksLeft === 0) throw new Error('another attempt changes the row of the ledger again and again');
-    return recordOutcome(sent, write, looksLeft - 1);
+    return recordOutcome(sent, created, write, looksLeft - 1);
   }
 
   async function insertLost(sent: SentWrite): Promise<boolean> {
@@ -364,6 +368,13 @@ function byKey(inputs: readonly Row[], { rows, refused }: BatchResult): readonly
 
 const keyText = ({ request_id, tenant, operation, payment }: Row): string =>
   JSON.stringify([request_id, tenant, operation, payment]);
+
+/** Of a write whose row is not changed any more. */
+function finalOutcome({ step, payment_id }: LedgerRow, created: NewPayment | undefined): RecordOutcome {
+  // The answer names a payment that is not stored: the operator has named another one, or it may belong to another tenant.
+  const isOther = step === 'happened' && created !== undefined && created.paymentId !== payment_id;
+  return step === 'in-doubt' || isOther ? 'in-doubt' : 'recorded';
+}
 
 /** The row that another attempt has, or had until now. */
 function existing(stored: LedgerRow | undefined, one: NewClaim): ClaimOutcome {

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
+import type { Database } from '../../src/store/database.ts';
 import { createInstanceTable } from '../../src/store/instances.ts';
 import { createLedgerTable, type NewClaim } from '../../src/store/ledger.ts';
 import { migrate, schemaVersionOf } from '../../src/store/migrations.ts';
@@ -437,6 +438,56 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds))
         'claimed',
       ]);
       assert.equal((await database.query('SELECT * FROM payment')).length, 1);
+    });
+
+    describe('a late answer, after an operator has said that the write happened,', () => {
+      async function resolved(t: TestContext, paymentId?: string) {
+        const { database, ledger } = await start(t);
+        const claim = newClaim();
+        await send(ledger, claim);
+        await ledger.markInDoubt(sentTo(claim), { why: 'no answer' });
+        const named = paymentId === undefined ? undefined : withPayment(paymentId).created;
+        assert.equal(await ledger.resolveHappened(claim, named), true);
+        return { database, ledger, claim };
+      }
+      const paymentsIn = async (database: Database) =>
+        (await database.query('SELECT payment_id, tenant FROM payment')).map((row) => ({ ...row }));
+
+      test('is stored with its payment, which the operator has not named', async (t) => {
+        const { database, ledger, claim } = await resolved(t);
+        assert.equal(await ledger.recordAnswer(sentTo(claim), answer), 'recorded');
+        const row = await ledger.read(claim);
+        assert.deepEqual([row?.step, row?.payment_id, row?.why], ['answered', 'payment-1', null]);
+        assert.deepEqual(await paymentsIn(database), [{ payment_id: 'payment-1', tenant: 'shop' }]);
+      });
+
+      test('changes nothing if it is an error, and leaves the operator right', async (t) => {
+        const { ledger, claim } = await resolved(t);
+        const refusal = { ...answer, status: 400, outcome: 'refused', created: undefined };
+        const failure = { ...answer, status: 500, outcome: 'failed', why: 'the bank answered 500' };
+        await ledger.recordAnswer(sentTo(claim), refusal);
+        assert.equal(await ledger.recordAnswer(sentTo(claim), failure), 'in-doubt');
+        const row = await ledger.read(claim);
+        assert.deepEqual([row?.step, row?.why], ['happened', null]);
+      });
+
+      test('is not shown if it names another payment than the operator', async (t) => {
+        const { database, ledger, claim } = await resolved(t, 'payment-9');
+        assert.equal(await ledger.recordAnswer(sentTo(claim), answer), 'in-doubt');
+        assert.equal(await ledger.recordAnswer(sentTo(claim), withPayment('payment-9')), 'recorded');
+        assert.equal((await ledger.read(claim))?.step, 'happened');
+        assert.deepEqual(await paymentsIn(database), [{ payment_id: 'payment-9', tenant: 'shop' }]);
+      });
+
+      test('is not shown if its payment belongs to another tenant', async (t) => {
+        const { database, ledger, claim } = await resolved(t);
+        const others = newClaim({ tenant: 'market' });
+        await send(ledger, others);
+        await ledger.recordAnswer(sentTo(others), answer);
+        assert.equal(await ledger.recordAnswer(sentTo(claim), answer), 'in-doubt');
+        assert.equal((await ledger.read(claim))?.step, 'happened');
+        assert.deepEqual(await paymentsIn(database), [{ payment_id: 'payment-1', tenant: 'market' }]);
+      });
     });
 
     test('releases a write that was not sent or not processed, and none that is answered', async (t) => {
