@@ -79,7 +79,7 @@ export function missingIn(stored: StoredIdentities, settings: IdentitySettings):
  * Whether requests without clients, which are those of the tenant `anonymous`, could not be requests of other tenants: every known credential
  * belongs to it.
  */
-export function admitsNoClients({ tenants, credentials }: StoredIdentities): boolean {
+function admitsNoClients({ tenants, credentials }: StoredIdentities): boolean {
   const anonymous = idIn(tenants, anonymousTenant);
   return [...credentials.values()].every((tenant) => tenant === anonymous);
 }

@@ -24,7 +24,7 @@ export function identifyTenant(dependencies: IdentifyTenantDependencies): Stage<
 }
 
 /** @throws GatewayError STATE_UNAVAILABLE if the client works for another tenant than the configuration of this instance says */
-export function refuseMoved({ client }: Pick<PisRequest, 'client'>, { movedClients }: Identities): void {
+function refuseMoved({ client }: Pick<PisRequest, 'client'>, { movedClients }: Identities): void {
   if (!movedClients.has(client.name)) return;
   const text =
     'Your client works for another tenant now, and this instance has not loaded its new configuration yet; nothing was sent. Try again.';
