@@ -183,7 +183,7 @@ describe('a PostgreSQL that cannot be reached', { skip: skipWithoutPostgres }, (
     await confirmCommits('on');
     await until(10_000, 'it is ready', async () => (await readiness(adminPort)).status === 200);
     const sent = await pay();
-    assert.equal(sent.header('Penstock-Error'), 'UPSTREAM_UNREACHABLE', 'nothing listens at this address');
+    assert.equal(sent.header('Penstock-Error'), 'UPSTREAM_UNREACHED', 'nothing listens at this address');
   });
 });
 

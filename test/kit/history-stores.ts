@@ -75,7 +75,10 @@ export function createHistoryDatabase(
 function answerOfPostgres(sql: string) {
   if (sql.includes('to_regclass')) return [{ one: 1 }];
   if (!sql.includes('current_setting')) return undefined;
-  const settings = { lock_timeout: '200ms', statement_timeout: '2s', synchronous_commit: 'on' };
+  const settings = {
+    ...{ lock_timeout: '200ms', statement_timeout: '2s', synchronous_commit: 'on' },
+    default_transaction_isolation: 'read committed',
+  };
   return [
     {
       ...settings,
