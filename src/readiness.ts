@@ -20,7 +20,7 @@ export interface ReadinessCheck {
 }
 
 interface ReadinessDependencies {
-  readonly services: Pick<Services, 'state' | 'databaseHeartbeat' | 'stateHeartbeat' | 'activeEnvironment'>;
+  readonly services: Pick<Services, 'state' | 'databaseHeartbeat' | 'stateHeartbeat'>;
   readonly stateSettings: StateSettings;
   readonly listenerCertificate: ListenerCertificate;
   readonly requestHandlers: RequestHandlers;
@@ -38,10 +38,8 @@ export function createReadinessCheck({
     ...requestHandlers.current.upstreams.certificates(),
   ];
   function activeProblem(): string | undefined {
-    const active = services.activeEnvironment.known()?.environment;
-    const identities = requestHandlers.current.identities.current();
-    if (active === undefined || !identities || identities.environmentNamed(active) !== undefined)
-      return undefined;
+    const active = requestHandlers.current.unconfiguredActive();
+    if (active === undefined) return undefined;
     return `new payments are refused: the active environment "${active}" is not configured; configure it, or activate another one with penstock environment use`;
   }
 

@@ -58,6 +58,8 @@ export interface RequestHandlers {
 
 export interface RequestHandler {
   readonly identities: ConfiguredIdentities;
+  /** The active environment, if the configuration does not have it: then new payments have none. */
+  readonly unconfiguredActive: () => string | undefined;
   readonly upstreams: Upstreams;
   readonly serve: RequestListener;
   /** How the gateway itself reads statuses. */
@@ -93,7 +95,7 @@ export function createRequestHandlers(config: Config, services: Services): Reque
       try {
         await handler.guarded.prepareEnforced();
         if (!isSame) await establish(identities, previous.identities);
-        requireActive(services, identities);
+        requireActive(handler);
       } catch (cause) {
         handler.upstreams.close();
         throw cause;
@@ -124,9 +126,9 @@ async function establish(next: ConfiguredIdentities, previous: ConfiguredIdentit
 }
 
 /** @throws Error if new payments would have no environment */
-function requireActive({ activeEnvironment }: Services, identities: ConfiguredIdentities): void {
-  const active = activeEnvironment.known()?.environment;
-  if (active === undefined || identities.current()?.environmentNamed(active) !== undefined) return;
+function requireActive({ unconfiguredActive }: RequestHandler): void {
+  const active = unconfiguredActive();
+  if (active === undefined) return;
   throw new Error(
     `environments: "${active}" is active, and the configuration does not have it; first activate another one: penstock environment use NAME`,
   );
@@ -233,6 +235,12 @@ function createRequestHandler(
 
   return {
     identities,
+    unconfiguredActive() {
+      const active = activeEnvironment.known()?.environment;
+      const known = identities.current();
+      if (active === undefined || !known) return undefined; // not known yet
+      return known.environmentNamed(active) === undefined ? active : undefined;
+    },
     upstreams,
     serve: createTppApp({
       readRequest,

@@ -58,7 +58,7 @@ type Failure = { readonly isExecuted: boolean; readonly how: 'silence' | 'reset'
 
 /** Until it executes a request; at least one, because the ledger compares the milliseconds of marks. */
 const longestWorkMs = 10;
-/** The same if the request waits: an operator who asks in the meantime is refused until the answer is not awaited any more. */
+/** The same for a request that waits at the bank; an operator cannot say that it did not happen while its answer is awaited. */
 const longestQueueMs = 5_000;
 /** Longer than a deadline, so that some answers are late, and others are not awaited any more. */
 const longestDelayMs = 16_000;
