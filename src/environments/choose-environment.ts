@@ -180,21 +180,9 @@ function routeByAffinity(
   paymentId: string,
   next: Handler<RoutedRequest>,
 ): Promise<PisResponse> {
-  const { tenants, active, affinity, beforeDeadline, prefetchStatus, prefetchPermit } = dependencies;
-  const { tenantIdOf, hasOtherTenants, environmentWith, isFresh } = identitiesOf(request);
+  const { affinity, beforeDeadline, prefetchStatus, prefetchPermit } = dependencies;
+  const { tenantIdOf, environmentWith } = identitiesOf(request);
   const tenantId = tenantIdOf(request.client.tenant);
-  // With several tenants, including removed ones, there is no fallback: the owner of the payment must be known.
-  const mustKnowOwner = tenants > 1 || hasOtherTenants;
-  const decide = (affinities: readonly PaymentAffinity[], prefetched?: object): RoutingDecision => {
-    if (affinities.length > 0)
-      return { name: routeKnownPayment(request, affinities), why: 'affinity', affinities, prefetched };
-    if (mustKnowOwner || request.operation.unusualIds.length > 0) throw paymentUnknownError();
-    if (!isFresh()) throw stateUnavailable(); // it may be that of a tenant that was added meanwhile
-    const known = configuredActive(dependencies, request, active.known()?.environment);
-    const name = routeUnknownPayment(request, known);
-    return { name, why: routingReason(request) };
-  };
-
   const stored = affinity.environmentsOf(paymentId, tenantId, {
     isWrite: request.operation.lane === 'write',
   });
@@ -204,9 +192,35 @@ function routeByAffinity(
   const expected = lastSeen && environmentWith(lastSeen.environment);
   if (expected !== undefined && needsPermit(request)) prefetchPermit(request, expected);
   if (request.quota) found.catch(() => {}); // awaited after the quota
-  return whenAdmitted(request, () => found).then((known) =>
-    passOn(dependencies, request, decide(known, prefetched), next),
+  return whenAdmitted(request, () => found).then((affinities) => {
+    if (affinities.length === 0) return routeUnrecorded(dependencies, request, next);
+    const name = routeKnownPayment(request, affinities);
+    return passOn(dependencies, request, { name, why: 'affinity', affinities, prefetched }, next);
+  });
+}
+
+/** With several tenants, including removed ones, nothing is sent: the owner of the payment must be known. */
+async function routeUnrecorded(
+  dependencies: ChooseEnvironmentDependencies,
+  request: PisRequest,
+  next: Handler<RoutedRequest>,
+): Promise<PisResponse> {
+  const { environments, tenants, active, beforeDeadline } = dependencies;
+  const identities = identitiesOf(request);
+  if (tenants > 1 || identities.hasOtherTenants || request.operation.unusualIds.length > 0)
+    throw paymentUnknownError();
+  if (!identities.isFresh()) {
+    const renewed = await beforeDeadline(identities.renew(), request.deadlineAtMs);
+    if (renewed !== identities) throw stateUnavailable(); // it may be that of a tenant that was added meanwhile
+  }
+  const [onlyEnvironment = ''] = environments.keys();
+  if (hasOneChoice(dependencies, request))
+    return passOn(dependencies, request, { name: onlyEnvironment, why: 'only-one' }, next);
+  const name = routeUnknownPayment(
+    request,
+    configuredActive(dependencies, request, active.known()?.environment),
   );
+  return passOn(dependencies, request, { name, why: routingReason(request) }, next);
 }
 
 /** Passes the request on to the chosen environment. For an existing payment, that must have the address at which the payment is. */

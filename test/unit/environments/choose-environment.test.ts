@@ -4,6 +4,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { PaymentAffinity } from '../../../src/environments/affinity.ts';
 import { chooseEnvironment, prefetchWithClaim } from '../../../src/environments/choose-environment.ts';
 import { GatewayError } from '../../../src/request/errors.ts';
+import { namesAsIdentities } from '../../../src/request/identities.ts';
 import type { NamedPayment, PisRequest, RoutedRequest } from '../../../src/request/messages.ts';
 import { deadlines, dependenciesFor, withUnreachableState } from './dependencies.ts';
 import {
@@ -62,6 +63,29 @@ describe('the stage chooseEnvironment', () => {
     for (const request of [initiation(), statusRead(), cancellation(), authorisation()]) {
       assert.equal(await sentTo(dependencies, request), 'bank');
     }
+  });
+
+  test('reads the tenants again before it sends a write to the only environment of an instance that was paused', async () => {
+    const dependencies = dependenciesFor({ environments: ['bank'], active: undefined });
+    let isFresh = false;
+    let renewed = 0;
+    const identities = {
+      ...namesAsIdentities,
+      isFresh: () => isFresh,
+      renew: async () => {
+        isFresh = true;
+        renewed += 1;
+        return identities;
+      },
+    };
+    assert.equal(await sentTo(dependencies, { ...cancellation(), identities }), 'bank');
+    isFresh = false;
+    const other = { ...identities, renew: async () => namesAsIdentities };
+    assert.equal(
+      await refusalOf(dependencies, { ...cancellation(), identities: other }),
+      'STATE_UNAVAILABLE',
+    );
+    assert.equal(renewed, 1);
   });
 
   test('checks the owner of a payment if there is one environment and several tenants', async () => {
