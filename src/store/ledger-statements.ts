@@ -32,7 +32,6 @@ const answerColumns = {
   initiated_as: 'text',
   bank_ids: 'text',
   is_permanent: 'boolean',
-  may_wait: 'boolean',
 } as const;
 
 const sameKey = (one: string, other: string) =>
@@ -103,17 +102,12 @@ const earlierOfOthers = `
 const mayBelongToOther = `EXISTS (${earlierOfOthers}
     AND (o.ended_at IS NULL OR o.why IS NOT NULL OR (o.step = 'happened' AND o.payment_id IS NULL)))`;
 
-/** The answer names a payment, and that of another tenant is still on its way. */
-const mustWait = `(i.may_wait AND i.payment_id IS NOT NULL
-    AND EXISTS (${earlierOfOthers} AND o.step = 'sending' AND o.listened_until > now_ms()))`;
-
 /** An operator may have said that it happened: then only the payment is missing, unless the operator has named it. */
 const mayBeAnswered = (row: string): string => `(${row}.step IN (${stepsBefore('answered')})
     AND (${row}.step <> 'happened' OR (${row}.payment_id IS NULL AND i.payment_id IS NOT NULL AND i.why IS NULL)))`;
 
 /**
- * Stores the answer, together with the payment that it names. If the payment belongs, or may belong, to another tenant, the write is in
- * doubt instead, and its answer is not stored. Changes nothing while it must wait for the answer to another tenant.
+ * Stores the answer, together with the payment that it names. Changes nothing if the payment belongs, or may belong, to another tenant.
  */
 export const recordAnswer = statement({
   columns: answerColumns,
@@ -122,29 +116,24 @@ export const recordAnswer = statement({
     sql: (input) =>
       insertPayment(input, {
         environment: 'i.environment',
-        where: `${mayBeAnswered('l')} AND NOT ${mustWait} AND NOT ${mayBelongToOther}`,
+        where: `${mayBeAnswered('l')} AND NOT ${mayBelongToOther}`,
       }),
   },
   sql: (input, changed) => `
-    UPDATE ledger SET
-      step = CASE WHEN i.is_own THEN 'answered' ELSE 'in-doubt' END,
-      status = CASE WHEN i.is_own THEN i.status END,
-      headers = CASE WHEN i.is_own THEN i.headers END,
-      body = CASE WHEN i.is_own THEN i.body END,
-      payment_id = CASE WHEN i.is_own THEN i.payment_id END,
-      ended_at = CASE WHEN i.is_own THEN now_ms() END,
-      outcome = CASE WHEN i.is_own THEN i.outcome ELSE 'in-doubt' END,
-      why = coalesce(ledger.other_attempt,
-        CASE WHEN i.is_own THEN i.why ELSE 'the payment in the answer may belong to another tenant' END),
-      environment = i.environment
-    FROM (
-      WITH judged AS MATERIALIZED ( -- once: it is used in each of the columns above
-        SELECT i.*, (i.payment_id IS NULL OR (NOT ${mayBelongToOther} AND EXISTS (
-          SELECT 1 FROM ${changed} c WHERE c.payment_id = i.payment_id AND c.environment = i.environment AND c.tenant = i.tenant
-        ))) AS is_own FROM ${input} AS i JOIN ledger l ON ${sameAttempt('l', 'i')} WHERE NOT ${mustWait})
-      SELECT * FROM judged) AS i
-    WHERE ${sameAttempt('ledger', 'i')} AND ${mayBeAnswered('ledger')} AND (ledger.step <> 'happened' OR i.is_own)
-    RETURNING ledger.attempt, ledger.step`,
+    UPDATE ledger SET step = 'answered', status = i.status, headers = i.headers, body = i.body, payment_id = i.payment_id,
+      ended_at = now_ms(), outcome = i.outcome, why = coalesce(ledger.other_attempt, i.why), environment = i.environment
+    FROM ${input} AS i WHERE ${sameAttempt('ledger', 'i')} AND ${mayBeAnswered('ledger')}
+      AND (i.payment_id IS NULL OR EXISTS (
+        SELECT 1 FROM ${changed} c WHERE c.payment_id = i.payment_id AND c.environment = i.environment AND c.tenant = i.tenant))
+    RETURNING ledger.attempt`,
+});
+
+/** Whether the answer to an initiation of another tenant, which may be the one that has created the payment, is still on its way. */
+export const waitsForOther = statement({
+  columns: { ...attemptColumns, environment: 'text' },
+  sql: (input) => `
+    SELECT i.attempt FROM ${input} AS i JOIN ledger l ON ${sameAttempt('l', 'i')}
+    WHERE EXISTS (${earlierOfOthers} AND o.step = 'sending' AND o.listened_until > now_ms())`,
 });
 
 /** Deletes the row of a request that was never sent; that of one that was sent is kept for the window. */
@@ -160,12 +149,14 @@ export const release = statement({
     `DELETE FROM ledger WHERE ${isAmong(input)} AND step = 'claimed' AND NOT follows_released RETURNING attempt`,
 });
 
+/** A write in doubt keeps its first reason, unless `replaces` says otherwise. */
 export const markInDoubt = statement({
-  columns: { ...attemptColumns, environment: 'text', why: 'text', outcome: 'text' },
+  columns: { ...attemptColumns, environment: 'text', why: 'text', outcome: 'text', replaces: 'boolean' },
   sql: (input) => `
     UPDATE ledger SET step = 'in-doubt', why = coalesce(ledger.other_attempt, i.why), outcome = i.outcome, environment = i.environment,
       marked_at = coalesce(ledger.marked_at, now_ms()), listened_until = coalesce(ledger.listened_until, now_ms()) -- if the mark was lost
     FROM ${input} AS i WHERE ${sameAttempt('ledger', 'i')} AND ledger.step IN (${stepsBefore('in-doubt')})
+      AND (ledger.step <> 'in-doubt' OR i.replaces)
     RETURNING ledger.attempt`,
 });
 

@@ -31,6 +31,7 @@ export const transitions: readonly Transition[] = [
   { from: 'sending', to: 'in-doubt', when: 'no answer, or one that leaves open whether it was executed' },
   { from: 'claimed', to: 'in-doubt', when: 'the same, and the database has lost the mark' },
   { from: 'in-doubt', to: 'answered', when: 'the answer was late' },
+  { from: 'in-doubt', to: 'in-doubt', when: 'the answer was late, and cannot be stored' },
   { from: 'in-doubt', to: 'released', when: 'the answer was late, and the bank has not processed it' },
   { from: 'in-doubt', to: 'happened', when: 'an operator or a read says so' },
   {

@@ -70,6 +70,13 @@ export interface NewPayment {
   readonly isPermanent: boolean;
 }
 
+export interface Doubt {
+  readonly why: string;
+  readonly outcome?: string;
+  /** Whether the reason takes the place of that of an earlier doubt. */
+  readonly replaces?: boolean;
+}
+
 /** A stored row. Times in milliseconds since 1970, on the clock of the database. */
 export type LedgerRow = Row;
 
@@ -170,20 +177,31 @@ export function createLedgerTable(database: Database) {
       outcome: answer.outcome ?? null,
       why: answer.why ?? null,
       ...paymentColumns(created),
-      may_wait: mayWait,
+    };
+    const recordNow = async () => {
+      const { row, cause } = await recordBatch(columns);
+      if (cause?.effect === 'none-ever')
+        return putInDoubt(sent, `the answer of the bank cannot be stored: ${cause.reason}`);
+      if (cause) throw cause;
+      return row && 'recorded';
     };
     return recordOutcome(sent, created, async () => {
-      const { row, cause } = await recordBatch(columns);
-      if (cause?.effect !== 'none-ever') {
-        if (cause) throw cause;
-        if (row) return row.step === 'answered' ? 'recorded' : 'in-doubt';
-        return mayWait && (await isUnanswered(sent)) ? 'must-wait' : undefined;
-      }
-      const why = `the answer of the bank cannot be stored: ${cause.reason}`;
-      return (await markInDoubt(sent, { why, outcome: 'in-doubt' })) === 'two-attempts'
-        ? 'two-attempts'
-        : 'in-doubt';
+      const outcome = await recordNow();
+      if (outcome || !created || !(await isUnanswered(sent))) return outcome;
+      const waits = await changes(statements.waitsForOther, {
+        ...attemptColumns(sent),
+        environment: sent.environment,
+      });
+      if (waits && mayWait) return 'must-wait';
+      const why = 'the payment in the answer may belong to another tenant';
+      return (waits ? undefined : await recordNow()) ?? putInDoubt(sent, why); // the other answer may just have arrived
     });
+  }
+
+  /** The answer is not stored. */
+  async function putInDoubt(sent: SentWrite, why: string): Promise<RecordOutcome> {
+    const outcome = await markInDoubt(sent, { why, outcome: 'in-doubt', replaces: true });
+    return outcome === 'two-attempts' ? outcome : 'in-doubt';
   }
 
   async function isUnanswered(sent: SentWrite): Promise<boolean> {
@@ -194,11 +212,11 @@ export function createLedgerTable(database: Database) {
   /** It is unknown whether the bank has executed the request. */
   async function markInDoubt(
     sent: SentWrite,
-    { why, outcome }: { readonly why: string; readonly outcome?: string },
+    { why, outcome, replaces = false }: Doubt,
   ): Promise<RecordOutcome> {
     return recordOutcome(sent, undefined, async () => {
       const { environment } = sent;
-      const doubt = { ...attemptColumns(sent), environment, why, outcome: outcome ?? null };
+      const doubt = { ...attemptColumns(sent), environment, why, outcome: outcome ?? null, replaces };
       return rowOf(await inDoubtBatch(doubt)) && 'recorded';
     });
   }
@@ -243,7 +261,7 @@ export function createLedgerTable(database: Database) {
       described: `another attempt with this X-Request-ID has reached ${sent.environment}, too`,
     });
 
-  /** Whether a statement has changed a row. */
+  /** Whether a statement has changed or found a row. */
   async function changes<Input extends Columns>(
     statement: Statement<Input>,
     input: InputOf<Input>,

@@ -13,6 +13,13 @@ const wanted = {
   client_connection_check_interval: '1s',
   /** With another level, a statement that has waited for a row fails instead of seeing its newest version. */
   default_transaction_isolation: 'read committed',
+  /** Prepared statements are planned once. On an empty table, the planner would choose to read all of it. */
+  plan_cache_mode: 'force_generic_plan',
+  enable_seqscan: 'off',
+  enable_hashjoin: 'off',
+  enable_mergejoin: 'off',
+  /** Compiles statements that seem expensive; ours only seem so, without the other ways. */
+  jit: 'off',
 } as const;
 
 /** A script for the role that the gateway uses. It is valid for new connections. */

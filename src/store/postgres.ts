@@ -1,6 +1,7 @@
 /** The database of several instances: PostgreSQL. Only this file imports pg. */
 
-import { Client, Pool, type PoolClient, DatabaseError as ServerError, types } from 'pg';
+import { createHash } from 'node:crypto';
+import { Client, Pool, type PoolClient, type QueryConfig, DatabaseError as ServerError, types } from 'pg';
 import {
   type Columns,
   type Database,
@@ -44,13 +45,27 @@ export function connectPostgres(
   pool.on('error', ignore); // of an idle connection
   pool.on('connect', (client) => client.on('error', ignore)); // of one in use: without a listener it would end the process
 
-  /** Statements have no name: the plan of a named one would be that of the empty table, and fails behind PgBouncer. */
-  async function run(client: PoolClient, text: string, values: readonly unknown[]): Promise<readonly Row[]> {
+  let canPrepare = true;
+
+  async function run(client: PoolClient, query: QueryConfig): Promise<readonly Row[]> {
     try {
-      const { rows } = await withTimeout(client, client.query<Row>(text, [...values]));
+      const { rows } = await withTimeout(client, client.query<Row>(query));
       return rows;
     } catch (cause) {
       throw databaseError(cause);
+    }
+  }
+
+  /** Plans the statement once for each connection, if the server allows it. */
+  async function runPrepared(client: PoolClient, query: QueryConfig): Promise<readonly Row[]> {
+    const { text, values = [] } = query;
+    if (!canPrepare) return run(client, { text, values });
+    try {
+      return await run(client, query);
+    } catch (thrown) {
+      if (!(thrown instanceof NotPreparedError)) throw thrown;
+      canPrepare = false;
+      return run(client, { text, values });
     }
   }
 
@@ -80,25 +95,26 @@ export function connectPostgres(
   return {
     dialect: 'postgres',
     batch(statement, rows) {
-      const names = Object.keys(statement.columns);
-      const text = textOf(statement);
-      const valuesOf = (some: readonly Readonly<Record<string, Value>>[]) =>
-        names.map((name) => some.map((row) => row[name] ?? null));
+      const { columns, ...prepared } = preparedOf(statement);
+      const queryOf = (some: readonly Readonly<Record<string, Value>>[]): QueryConfig => ({
+        ...prepared,
+        values: columns.map((column) => some.map((row) => row[column] ?? null)),
+      });
       return withClient(async (client) => {
         try {
-          return { rows: await run(client, text, valuesOf(rows)), refused: new Map() };
+          return { rows: await runPrepared(client, queryOf(rows)), refused: new Map() };
         } catch (thrown) {
           if (!hasNoEffect(thrown)) throw thrown;
           if (rows.length === 1) return { rows: [], refused: new Map([[0, thrown]]) };
-          return oneByOne(rows, (row) => run(client, text, valuesOf([row])));
+          return oneByOne(rows, (row) => runPrepared(client, queryOf([row])));
         }
       });
     },
-    query: (sql, values = []) => withClient((client) => run(client, sql, values)),
+    query: (sql, values = []) => withClient((client) => run(client, { text: sql, values: [...values] })),
     // Several statements in one message are one transaction.
     execute: (script) =>
       withClient(async (client) => {
-        await run(client, script, []);
+        await run(client, { text: script });
       }),
     close: async () => {
       if (!pool.ending) await pool.end();
@@ -120,6 +136,25 @@ async function withTimeout<Result>(client: PoolClient, result: Promise<Result>):
   }
 }
 
+interface Prepared {
+  readonly name: string;
+  readonly text: string;
+  readonly columns: readonly string[];
+}
+
+const preparedStatements = new WeakMap<object, Prepared>();
+
+function preparedOf(statement: Statement<Columns>): Prepared {
+  const known = preparedStatements.get(statement);
+  if (known) return known;
+  const text = textOf(statement);
+  // Behind a pooler, instances of several versions share connections: one name must not stand for two texts.
+  const name = `penstock_${createHash('sha256').update(text).digest('hex').slice(0, 32)}`;
+  const prepared = { name, text, columns: Object.keys(statement.columns) };
+  preparedStatements.set(statement, prepared);
+  return prepared;
+}
+
 /** The input is an array for each column. With a statement before it, both are one statement: they share one round trip and one commit. */
 function textOf<Input extends Columns>({ columns, before, sql }: Statement<Input>): string {
   const names = Object.keys(columns).join(', ');
@@ -129,8 +164,19 @@ function textOf<Input extends Columns>({ columns, before, sql }: Statement<Input
   return `WITH input AS ${input}, changed AS (${before.sql('input')} RETURNING *) ${sql('input', 'changed')}`;
 }
 
+/** The statement was not executed: it can be without a name. */
+class NotPreparedError extends DatabaseError {}
+
+/**
+ * A pooler has given this connection to another client in the meantime, so that the name does not exist, or exists already (26000, 42P05).
+ * Or a migration has changed the columns that a prepared statement returns (0A000).
+ */
+const notPreparedCodes: ReadonlySet<string> = new Set(['26000', '42P05', '0A000']);
+
 /** An error with a code of SQL comes from the server, which has rolled the statement back. */
 function databaseError(cause: unknown): DatabaseError {
+  if (notPreparedCodes.has(codeOf(cause)))
+    return new NotPreparedError(`PostgreSQL: ${whyOf(cause)}`, 'none', cause);
   return (
     accessError(cause) ?? new DatabaseError(`PostgreSQL: ${whyOf(cause)}`, effectOf(codeOf(cause)), cause)
   );

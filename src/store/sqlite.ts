@@ -16,6 +16,12 @@ import { claimFile, createFilesCheck, createIfMissing } from './sqlite-file.ts';
 /** A database that ends with this process. */
 export const inMemory = ':memory:';
 
+/**
+ * Where SQLite keeps it. With `:memory:`, each commit would take longer the more is stored: SQLite looks at all pages that were ever
+ * changed. The limit is 1 GiB (SQLITE_MEMDB_DEFAULT_MAXSIZE).
+ */
+const memoryAddress = 'file:penstock?vfs=memdb';
+
 /** How long to wait for another process to release the file, which blocks this one. Milliseconds. */
 const lockTimeoutMs = 500;
 
@@ -53,13 +59,13 @@ export function openSqlite(file: string, wall: () => number = Date.now): Databas
   function inTransaction<Result>(run: () => Result): Result {
     const { database } = connection();
     checkFiles();
-    exec('BEGIN IMMEDIATE');
+    all('BEGIN IMMEDIATE', []);
     try {
       const result = run();
-      exec('COMMIT');
+      all('COMMIT', []);
       return result;
     } catch (thrown) {
-      if (database.isTransaction) exec('ROLLBACK'); // SQLITE_FULL has ended it already
+      if (database.isTransaction) all('ROLLBACK', []); // SQLITE_FULL has ended it already
       throw thrown;
     }
   }
@@ -105,7 +111,7 @@ function open(file: string, wall: () => number) {
     return latestMs;
   }
   if (isFile) createIfMissing(file);
-  const database = new DatabaseSync(file, { timeout: lockTimeoutMs });
+  const database = new DatabaseSync(isFile ? file : memoryAddress, { timeout: lockTimeoutMs });
   try {
     if (isFile) claimFile(file, database, format);
     if (isFile) checkFiles = createFilesCheck(file, database);
