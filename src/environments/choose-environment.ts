@@ -5,10 +5,10 @@
  * switch during the request changes neither.
  */
 
-import { hasOneSpelling, type Lane, type Operation } from '../pis/operations.ts';
+import type { Lane, Operation } from '../pis/operations.ts';
 import { queryProblem } from '../pis/query.ts';
 import { authorisationSegment, mergeBankIds, noBankIds } from '../request/bank-ids.ts';
-import { asGatewayError, GatewayError, stateUnavailable } from '../request/errors.ts';
+import { asGatewayError, GatewayError } from '../request/errors.ts';
 import { currentTenantId, identitiesOf } from '../request/identities.ts';
 import type { Environment, PisRequest, PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { EnvironmentReason } from '../request/request-events.ts';
@@ -55,7 +55,6 @@ export interface ChooseEnvironmentDependencies extends AssignPaymentDependencies
  * a round trip.
  */
 export function prefetchWithClaim(dependencies: ChooseEnvironmentDependencies): Stage<PisRequest> {
-  const [onlyEnvironment] = dependencies.environments.keys();
   const { active, prefetchPermit } = dependencies;
   // All requests share this function. With a literal for each of them, V8 would keep the request until a full collection (ADR 62).
   const onClaim = (request: PisRequest): void => {
@@ -68,7 +67,6 @@ export function prefetchWithClaim(dependencies: ChooseEnvironmentDependencies): 
   };
 
   function expectedEnvironment(request: PisRequest): string | undefined {
-    if (hasOneChoice(dependencies, request)) return onlyEnvironment;
     if (request.operation.paymentId !== undefined) return undefined; // stage 4 finds it
     return requestedOrActive(request, configuredActive(dependencies, request, active.known()?.environment));
   }
@@ -81,12 +79,9 @@ export function prefetchWithClaim(dependencies: ChooseEnvironmentDependencies): 
 export function chooseEnvironment(
   dependencies: ChooseEnvironmentDependencies,
 ): Stage<PisRequest, RoutedRequest> {
-  const [onlyEnvironment = ''] = dependencies.environments.keys();
   return (request, next) => {
     const { paymentId } = request.operation;
     try {
-      if (hasOneChoice(dependencies, request))
-        return routeToOnlyEnvironment(dependencies, request, onlyEnvironment, next);
       return paymentId === undefined
         ? routeInitiation(dependencies, request, next)
         : routeByAffinity(dependencies, request, paymentId, next);
@@ -103,54 +98,6 @@ interface RoutingDecision {
   readonly affinities?: readonly PaymentAffinity[];
   /** The object that `prefetchStatus` returned. */
   readonly prefetched?: object | undefined;
-}
-
-/** Routes a request to the only environment. While its quota is being checked, sends the commands of later stages in advance. */
-function routeToOnlyEnvironment(
-  dependencies: ChooseEnvironmentDependencies,
-  request: PisRequest,
-  name: string,
-  next: Handler<RoutedRequest>,
-): Promise<PisResponse> {
-  const { prefetchStatus, prefetchPermit } = dependencies;
-  if (!hasPlainIds(request.operation)) return routeToOnlyWithIds(dependencies, request, name, next);
-  if (!request.quota) return passOn(dependencies, request, { name, why: 'only-one' }, next);
-  const prefetched = prefetchStatus(request, identitiesOf(request).environmentIdOf(name));
-  if (needsPermit(request)) prefetchPermit(request, name);
-  return whenAdmitted(request, () =>
-    passOn(dependencies, request, { name, why: 'only-one', prefetched }, next),
-  );
-}
-
-/** Whether each id can be, and is, spelled in one way only, so that the record of the payment need not be read for it. */
-const hasPlainIds = ({ paymentId, authorisationId, unusualIds }: Operation) =>
-  unusualIds.length === 0 &&
-  (paymentId === undefined || hasOneSpelling(paymentId)) &&
-  (authorisationId === undefined || hasOneSpelling(authorisationId));
-
-/** Reads the record of the payment, in one batch with the commands of later stages, for the spelling of its ids. */
-function routeToOnlyWithIds(
-  dependencies: ChooseEnvironmentDependencies,
-  request: PisRequest,
-  name: string,
-  next: Handler<RoutedRequest>,
-): Promise<PisResponse> {
-  const { operation, client } = request;
-  const { tenantIdOf, environmentIdOf } = identitiesOf(request);
-  const { affinity, beforeDeadline } = dependencies;
-  const stored = affinity.environmentsOf(operation.paymentId ?? '', tenantIdOf(client.tenant), {
-    isWrite: operation.lane === 'write',
-  });
-  const found = beforeDeadline(stored, request.deadlineAtMs);
-  const prefetched = dependencies.prefetchStatus(request, environmentIdOf(name));
-  const affinities = found.catch((thrown: unknown) => {
-    if (operation.unusualIds.length > 0) throw thrown;
-    return []; // without the record, ids are sent in the gateway's own spelling
-  });
-  if (request.quota) affinities.catch(() => {}); // awaited after the quota
-  return whenAdmitted(request, () => affinities).then((known) =>
-    passOn(dependencies, request, { name, why: 'only-one', affinities: known, prefetched }, next),
-  );
 }
 
 /** A status read may be answered from the cache: stage 5 decides whether it needs a permit. */
@@ -199,7 +146,10 @@ function routeByAffinity(
   });
 }
 
-/** With several tenants, including removed ones, nothing is sent: the owner of the payment must be known. */
+/**
+ * A payment without a record may be one from before the gateway. With several tenants, including removed ones, nothing is sent: its owner
+ * must be known.
+ */
 async function routeUnrecorded(
   dependencies: ChooseEnvironmentDependencies,
   request: PisRequest,
@@ -209,12 +159,10 @@ async function routeUnrecorded(
   const identities = identitiesOf(request);
   if (tenants > 1 || identities.hasOtherTenants || request.operation.unusualIds.length > 0)
     throw paymentUnknownError();
-  if (!identities.isFresh()) {
-    const renewed = await beforeDeadline(identities.renew(), request.deadlineAtMs);
-    if (renewed !== identities) throw stateUnavailable(); // it may be that of a tenant that was added meanwhile
-  }
+  const current = await beforeDeadline(identities.renew(), request.deadlineAtMs); // another instance may have added some
+  if (current.hasOtherTenants) throw paymentUnknownError();
   const [onlyEnvironment = ''] = environments.keys();
-  if (hasOneChoice(dependencies, request))
+  if (environments.size === 1 && !current.hasOtherEnvironments)
     return passOn(dependencies, request, { name: onlyEnvironment, why: 'only-one' }, next);
   const name = routeUnknownPayment(
     request,
@@ -320,16 +268,6 @@ function recordIdsBeforeResponse(
   return beforeDeadline(stored, request.deadlineAtMs)
     .catch(onFailure)
     .then(() => response);
-}
-
-/** Whether there is one environment and one tenant, and never were others. */
-function hasOneChoice(
-  { environments, tenants }: ChooseEnvironmentDependencies,
-  request: PisRequest,
-): boolean {
-  if (environments.size > 1 || tenants > 1) return false;
-  const { hasOtherTenants, hasOtherEnvironments, isFresh } = identitiesOf(request);
-  return !hasOtherTenants && !hasOtherEnvironments && isFresh();
 }
 
 /** The configured environment that is active, also if it has been renamed since. @param active its name in the database */

@@ -7,12 +7,12 @@ import type { IdentityTable, StoredIdentities, StoredName, StoredNames } from '.
 import type { Log } from '../telemetry/log.ts';
 import {
   anonymousTenant,
+  clientsMissing,
   contradictionsIn,
-  endsNoClients,
+  hasNamesOf,
   type IdentitySettings,
   idIn,
   isAnonymousUnclaimed,
-  missingClients,
   missingIn,
   movedClientsIn,
   newestName,
@@ -37,6 +37,7 @@ export function createConfiguredIdentities(
   let resolved: Identities | undefined;
   let resolvedFrom: StoredNames | undefined;
   let contradiction: string | undefined;
+  let loggedContradiction: string | undefined;
   /** Why the database could not be read or written at the last attempt. */
   let failure: string | undefined;
   let establishing: Promise<Identities> | undefined;
@@ -45,15 +46,16 @@ export function createConfiguredIdentities(
 
   function current(): Identities | undefined {
     const known = names.known();
-    if (resolved && known && known !== resolvedFrom && known.revision === resolved.revision)
-      adopt(known, resolved.movedClients);
-    return resolved; // with an old revision, nothing is sent
+    if (resolved && known && known !== resolvedFrom && known.revision === resolved.revision) {
+      if (hasNamesOf(known, settings)) adopt(known, resolved.movedClients);
+      else resolved = undefined; // `establish` adds those that are missing
+    }
+    return resolved; // with an old revision, reads go on; the mark of a write fails, and renews it
   }
 
   function adopt(stored: StoredNames, movedClients: Identities['movedClients']): Identities {
-    const { isFresh } = names;
     const ids = resolveIdentities(stored, settings);
-    resolved = { ...ids, revision: stored.revision, movedClients, fixAddress, checkAddress, isFresh, renew };
+    resolved = { ...ids, revision: stored.revision, movedClients, fixAddress, checkAddress, renew };
     resolvedFrom = stored;
     return resolved;
   }
@@ -74,9 +76,10 @@ export function createConfiguredIdentities(
       return adopted;
     } catch (thrown) {
       if (thrown instanceof IdentityContradiction) {
-        if (resolved) logContradiction(thrown.message);
+        const wasInUse = resolved !== undefined;
         contradiction = thrown.message;
         resolved = undefined;
+        if (wasInUse) logContradiction();
         throw thrown;
       }
       const error = asGatewayError(thrown);
@@ -85,7 +88,12 @@ export function createConfiguredIdentities(
     }
   }
 
-  const logContradiction = (why: string) => log('error', `${contradicts}; all requests are refused`, { why });
+  /** Once. */
+  function logContradiction(): void {
+    if (contradiction !== undefined && contradiction !== loggedContradiction)
+      log('error', `${contradicts}; all requests are refused`, { why: contradiction });
+    loggedContradiction = contradiction;
+  }
 
   /** The names and their revision first: credentials may be newer, but never older. */
   async function read(): Promise<{ readonly known: StoredNames; readonly stored: StoredIdentities }> {
@@ -97,7 +105,8 @@ export function createConfiguredIdentities(
   /** Credentials have got other tenants. Their clients are refused until the configuration says so, too; all others go on. */
   async function followChanges(): Promise<Identities> {
     const { known, stored } = await read();
-    const [problem] = missingClients(stored, settings);
+    if (!hasNamesOf(known, settings)) return insertMissing(maxLooks);
+    const problem = clientsMissing(stored, settings);
     if (problem !== undefined) throw new IdentityContradiction(problem);
     const movedClients = movedClientsIn(stored, settings);
     if (movedClients.size > 0)
@@ -125,11 +134,11 @@ export function createConfiguredIdentities(
     if (Object.values(missing).some((added) => added.length > 0)) {
       if (looksLeft === 0)
         throw new GatewayError('STATE_UNAVAILABLE', 'Other instances add names. Try again.');
-      await table.insert(missing, { outdates: endsNoClients(stored, missing) });
+      await table.insert(missing);
       // Again, also if nothing failed: an instance with another configuration may have done the same.
       return insertMissing(looksLeft - 1);
     }
-    // It would count as another tenant. Instances without clients have been outdated, and none of their payments was found since.
+    // The unused tenant would count as another one. Instances without clients cannot send any more, and none of their payments was found.
     if (isUnclaimed) {
       await table.forgetTenant(anonymousTenant);
       return insertMissing(looksLeft - 1);
@@ -185,7 +194,8 @@ export function createConfiguredIdentities(
     current,
 
     /**
-     * Compares the configuration with the database, and adds its new names and credentials.
+     * Compares the configuration with the database, and adds its new names and credentials. Once that has succeeded, only follows a new
+     * revision.
      *
      * @throws IdentityContradiction, and nothing is written; GatewayError STATE_UNAVAILABLE
      */
@@ -193,10 +203,8 @@ export function createConfiguredIdentities(
 
     /** Reads what other instances have changed, or calls `establish` if that has failed before. Never rejects. */
     async refresh(): Promise<void> {
-      if (resolved) return readChanges().catch(() => {}); // the next refresh tries again
-      const before = contradiction;
-      await establish().catch(() => {}); // reported by `problem`
-      if (contradiction !== undefined && contradiction !== before) logContradiction(contradiction);
+      await (resolved ? readChanges() : establish()).catch(() => {}); // reported by `problem`; the next refresh tries again
+      logContradiction();
     },
 
     /** Why requests are refused, as a sentence for operators; `undefined` if they are not. */
@@ -228,7 +236,7 @@ function addressError(environment: string): GatewayError {
 function resolveIdentities(
   { tenants, environments }: StoredNames,
   settings: IdentitySettings,
-): Omit<Identities, 'revision' | 'movedClients' | 'isFresh' | 'renew' | 'fixAddress' | 'checkAddress'> {
+): Omit<Identities, 'revision' | 'movedClients' | 'renew' | 'fixAddress' | 'checkAddress'> {
   const tenantIds = idsOf(settings.tenants, tenants);
   const environmentIds = idsOf(
     settings.environments.map(({ name }) => name),

@@ -1,7 +1,7 @@
 /** What a configuration says of tenants and environments, and where the database says otherwise. */
 
 import type { Config } from '../config/schema.ts';
-import type { NewIdentities, StoredIdentities, StoredName } from '../store/identities.ts';
+import type { NewIdentities, StoredIdentities, StoredName, StoredNames } from '../store/identities.ts';
 
 /** The tenant of all requests if no clients are configured. */
 export const anonymousTenant = 'anonymous';
@@ -79,16 +79,21 @@ export function missingIn(stored: StoredIdentities, settings: IdentitySettings):
  * Whether requests without clients, which are those of the tenant `anonymous`, could not be requests of other tenants: every known credential
  * belongs to it.
  */
-function admitsNoClients({ tenants, credentials }: StoredIdentities): boolean {
+function isSafeWithoutClients({ tenants, credentials }: StoredIdentities): boolean {
   const anonymous = idIn(tenants, anonymousTenant);
   return [...credentials.values()].every((tenant) => tenant === anonymous);
 }
 
-/** Whether instances without clients must stop when these are inserted: the first clients of another tenant. */
-export function endsNoClients(stored: StoredIdentities, added: NewIdentities): boolean {
-  const credentials = new Map(stored.credentials);
-  for (const { hash, tenant } of added.credentials) credentials.set(hash, tenant);
-  return admitsNoClients(stored) && !admitsNoClients({ ...stored, credentials });
+/** Whether each configured tenant and environment is in the database. */
+export function hasNamesOf(
+  { tenants, environments }: StoredNames,
+  settings: Pick<IdentitySettings, 'tenants' | 'environments'>,
+): boolean {
+  const has = (known: readonly StoredName[], name: string) => known.some((one) => one.name === name);
+  return (
+    settings.tenants.every((name) => has(tenants, name)) &&
+    settings.environments.every(({ name }) => has(environments, name))
+  );
 }
 
 /** The clients whose credentials belong to other tenants than the configuration says. */
@@ -102,8 +107,12 @@ export const movedClientsIn = (
       .map(({ client }) => client),
   );
 
-/** Whether the tenant `anonymous` is known, and neither configured nor renamed: then it must have no payments. */
-export function isAnonymousUnclaimed({ tenants }: StoredIdentities, settings: IdentitySettings): boolean {
+/** Whether the tenant `anonymous` is known, and neither configured, nor renamed, nor that of a client: then it must have no payments. */
+export function isAnonymousUnclaimed(
+  { tenants, credentials }: StoredIdentities,
+  settings: IdentitySettings,
+): boolean {
+  if ([...credentials.values()].includes(anonymousTenant)) return false;
   const names = tenants.filter(({ id }) => id === anonymousTenant);
   return names.length === 1 && !settings.tenants.includes(anonymousTenant);
 }
@@ -120,7 +129,7 @@ export function contradictionsIn(
 ): readonly string[] {
   return [
     ...movedCredentials(stored, settings),
-    ...missingClients(stored, settings),
+    ...[clientsMissing(stored, settings)].filter((problem) => problem !== undefined),
     ...(hasUnclaimedPayments ? [unclaimed] : []),
     ...movedEnvironments(stored, settings),
     ...sharedIds(stored.tenants, settings.tenants, 'clients', 'tenant'),
@@ -155,18 +164,18 @@ function ownerOtherThanConfigured(
 }
 
 /** Also found while an instance runs: another one may have got the first clients. */
-export const missingClients = (
+export function clientsMissing(
   stored: StoredIdentities,
   { credentials }: IdentitySettings,
-): readonly string[] =>
-  credentials.length > 0 || admitsNoClients(stored)
-    ? []
-    : [
-        `clients: none are configured, and the database knows clients: without clients, their requests would be those of the tenant "${anonymousTenant}", ` +
-          `and repeats would be paid again; configure the clients${unlessOneTenant(stored)}`,
-      ];
+): string | undefined {
+  if (credentials.length > 0 || isSafeWithoutClients(stored)) return undefined;
+  return (
+    `clients: none are configured, and the database knows clients: without clients, their requests would be those of the tenant "${anonymousTenant}", ` +
+    `and repeats would be paid again; configure the clients${adviceForOneTenant(stored)}`
+  );
+}
 
-function unlessOneTenant({ tenants, credentials }: StoredIdentities): string {
+function adviceForOneTenant({ tenants, credentials }: StoredIdentities): string {
   const [owner, ...others] = new Set(credentials.values());
   if (owner === undefined || others.length > 0 || tenants.some(({ name }) => name === anonymousTenant))
     return '';

@@ -6,29 +6,25 @@ import type { IdentityTable, StoredNames } from '../store/identities.ts';
 import type { Log, LogFields } from '../telemetry/log.ts';
 import { newestName } from './contradictions.ts';
 
-/** They are read every second. */
-const freshForMs = 3_000;
-
 export type KnownNames = ReturnType<typeof createKnownNames>;
 
 export function createKnownNames({ readNames }: Pick<IdentityTable, 'readNames'>) {
   let known: StoredNames | undefined;
+  /** When the read of `known` began, in milliseconds of `performance.now()`. */
   let readAtMs = Number.NEGATIVE_INFINITY;
   return {
     /** Those of the last refresh: the same object until they change. */
     known: (): StoredNames | undefined => known,
 
-    /** @throws DatabaseError */
+    /** @returns those of this read, or of a later one @throws DatabaseError */
     async refresh(): Promise<StoredNames> {
       const startedAtMs = performance.now();
       const read = await readNames();
-      readAtMs = Math.max(readAtMs, startedAtMs);
+      if (known && startedAtMs < readAtMs) return known; // a later read was faster
+      readAtMs = startedAtMs;
       if (!known || !isDeepStrictEqual(read, known)) known = read;
       return known;
     },
-
-    /** Whether they were read within the last seconds. */
-    isFresh: (): boolean => performance.now() - readAtMs < freshForMs,
 
     /** Replaces the ids in the fields `tenant` and `environment` by the newest names. */
     withNames<Fields extends { readonly tenant?: unknown; readonly environment?: unknown } | LogFields>(

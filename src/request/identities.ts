@@ -10,13 +10,12 @@ export interface Identities {
   /** The clients that work for other tenants since the configuration was loaded. */
   readonly movedClients: ReadonlySet<string>;
   /**
-   * Reads the database again: the revision is another one.
+   * Reads the database again.
    *
+   * @returns this object if nothing has changed
    * @throws GatewayError STATE_UNAVAILABLE if the configuration contradicts it now, or it is unavailable
    */
   renew(): Promise<Identities>;
-  /** Whether they were read within the last seconds: another instance may have added a tenant since. */
-  isFresh(): boolean;
   tenantIdOf(name: string): string;
   environmentIdOf(name: string): string;
   /** The configured environment with this id; `undefined` if it was removed. */
@@ -40,7 +39,7 @@ export interface Identities {
    */
   fixAddress(environment: string): Promise<void> | undefined;
   /**
-   * To be called before any other request for a payment: another instance may have recorded another address.
+   * To be called before any request for an existing payment: another instance may have recorded another address.
    *
    * @returns and throws as `fixAddress`
    */
@@ -54,7 +53,6 @@ export const namesAsIdentities: Identities = {
   revision: 0,
   movedClients: new Set(),
   renew: async () => namesAsIdentities,
-  isFresh: () => true,
   tenantIdOf: itself,
   environmentIdOf: itself,
   environmentWith: itself,

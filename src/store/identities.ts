@@ -73,20 +73,17 @@ export function createIdentityTable(database: Database) {
     },
 
     /**
-     * Inserts all of them in one transaction, or nothing.
+     * Inserts all of them in one transaction, or nothing. New credentials increase the revision: instances without clients must stop when
+     * others get some.
      *
-     * @param outdates whether what other instances know is out of date then
      * @returns false if one is there already: another instance has inserted it
      */
-    async insert(
-      { tenants, environments, credentials }: NewIdentities,
-      { outdates = false } = {},
-    ): Promise<boolean> {
+    async insert({ tenants, environments, credentials }: NewIdentities): Promise<boolean> {
       const script = [
         ...tenants.map((name) => insertInto('tenant_name', text(name), text(name), 'now_ms()')),
         ...environments.map((name) => insertInto('environment_name', text(name), text(name), 'now_ms()')),
         ...credentials.map(({ hash, tenant }) => insertInto('credential', text(hash), text(tenant))),
-        ...(outdates ? [`${increaseRevision};`] : []),
+        ...(credentials.length > 0 ? [`${increaseRevision};`] : []),
       ].join('\n');
       if (script === '') return true;
       try {
@@ -112,6 +109,7 @@ export function createIdentityTable(database: Database) {
     async forgetTenant(tenant: string): Promise<void> {
       await database.query(
         `DELETE FROM tenant_name WHERE name = $1 AND tenant = $1
+           AND NOT EXISTS (SELECT 1 FROM credential WHERE tenant = $1)
            AND NOT EXISTS (SELECT 1 FROM tenant_name AS other WHERE other.tenant = $1 AND other.name <> $1)`,
         [tenant],
       );

@@ -1,6 +1,6 @@
 /** What is checked before a file is used as a SQLite database, and while it is. */
 
-import { accessSync, closeSync, constants, openSync, statSync } from 'node:fs';
+import { accessSync, closeSync, constants, openSync, realpathSync, statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import {
   corruptFile,
@@ -73,7 +73,7 @@ export function claimFile(
  * @returns a function that @throws an error of the state file if FILE was removed or replaced, or the commits cannot be written to it
  */
 export function createFilesCheck(file: string, database: DatabaseSync): () => void {
-  const wal = `${file}-wal`;
+  const wal = `${realpathSync(file)}-wal`; // SQLite follows symbolic links
   const isSameFile = createFileCheck(file);
   let isSameWal = createFileCheck(wal);
   return () => {

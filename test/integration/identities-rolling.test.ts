@@ -173,12 +173,11 @@ for (const dialect of ['sqlite', 'postgres'] as const)
       const next = await startAnother({ environments });
       const switched = { environment: 'second', reason: 'a test' };
       assert.equal((await callAdminApi(next, 'PUT', '/api/environments/active', switched)).status, 200);
-      await until(
-        10_000,
-        'the old instance has noticed',
-        async () => verdictOf(await pay(old, undefined)) === 'STATE_UNAVAILABLE',
+      assert.equal(verdictOf(await pay(old, undefined)), 'STATE_UNAVAILABLE');
+      const unconfigured = /^503.*the active environment \\"second\\" is not configured/;
+      await until(10_000, 'the old instance is not ready', async () =>
+        unconfigured.test(await readiness(old)),
       );
-      assert.match(await readiness(old), /^503.*the active environment \\"second\\" is not configured/);
       assert.equal((await pay(next, undefined)).header('Penstock-Environment'), 'second');
     });
   });

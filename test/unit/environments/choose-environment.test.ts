@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { PaymentAffinity } from '../../../src/environments/affinity.ts';
 import { chooseEnvironment, prefetchWithClaim } from '../../../src/environments/choose-environment.ts';
 import { GatewayError } from '../../../src/request/errors.ts';
-import { namesAsIdentities } from '../../../src/request/identities.ts';
+import { type Identities, namesAsIdentities } from '../../../src/request/identities.ts';
 import type { NamedPayment, PisRequest, RoutedRequest } from '../../../src/request/messages.ts';
 import { deadlines, dependenciesFor, withUnreachableState } from './dependencies.ts';
 import {
@@ -58,34 +58,20 @@ describe('the stage chooseEnvironment', () => {
     assert.equal(await sentTo(dependencies, cancellation()), 'production');
   });
 
-  test('does not read the state if there is one environment and one tenant', async () => {
-    const dependencies = withUnreachableState(dependenciesFor({ environments: ['bank'], active: undefined }));
-    for (const request of [initiation(), statusRead(), cancellation(), authorisation()]) {
+  test('sends requests for a payment without a record to the only environment, after it has read the tenants again', async () => {
+    const dependencies = dependenciesFor({ environments: ['bank'] });
+    for (const request of [statusRead(), cancellation(), authorisation()]) {
       assert.equal(await sentTo(dependencies, request), 'bank');
+      const renewedTo = (changes: Partial<Identities>) => ({
+        ...request,
+        identities: { ...namesAsIdentities, renew: async () => ({ ...namesAsIdentities, ...changes }) },
+      });
+      const otherTenants = renewedTo({ hasOtherTenants: true });
+      assert.equal(await refusalOf(dependencies, otherTenants), 'PAYMENT_UNKNOWN');
+      const otherEnvironments = renewedTo({ hasOtherEnvironments: true });
+      if (request.operation.lane === 'write')
+        assert.equal(await refusalOf(dependencies, otherEnvironments), 'ENVIRONMENT_MISMATCH');
     }
-  });
-
-  test('reads the tenants again before it sends a write to the only environment of an instance that was paused', async () => {
-    const dependencies = dependenciesFor({ environments: ['bank'], active: undefined });
-    let isFresh = false;
-    let renewed = 0;
-    const identities = {
-      ...namesAsIdentities,
-      isFresh: () => isFresh,
-      renew: async () => {
-        isFresh = true;
-        renewed += 1;
-        return identities;
-      },
-    };
-    assert.equal(await sentTo(dependencies, { ...cancellation(), identities }), 'bank');
-    isFresh = false;
-    const other = { ...identities, renew: async () => namesAsIdentities };
-    assert.equal(
-      await refusalOf(dependencies, { ...cancellation(), identities: other }),
-      'STATE_UNAVAILABLE',
-    );
-    assert.equal(renewed, 1);
   });
 
   test('checks the owner of a payment if there is one environment and several tenants', async () => {
@@ -254,14 +240,9 @@ describe('the stage prefetchWithClaim', () => {
     assert.deepEqual(result, { environment: 'production', reads: 1 });
   });
 
-  test('reads nothing for other requests, or if there is one environment and one tenant', async () => {
-    for (const [dependencies, request] of [
-      [dependenciesFor({ affinities: [inProduction] }), statusRead()],
-      [dependenciesFor({ environments: ['production'] }), initiation()],
-    ] as const) {
-      const result = await runBoth(dependencies, request);
-      assert.deepEqual(result, { environment: 'production', reads: 0 });
-    }
+  test('reads nothing for other requests', async () => {
+    const result = await runBoth(dependenciesFor({ affinities: [inProduction] }), statusRead());
+    assert.deepEqual(result, { environment: 'production', reads: 0 });
   });
 
   test('lets chooseEnvironment refuse a new payment if the read fails', async () => {
@@ -314,11 +295,6 @@ describe('the permit that is requested in advance', () => {
   test('is for the environment where the instance last saw the payment', async () => {
     for (const request of [paymentRead(), cancellation(), authorisation()])
       assert.deepEqual(await permitsFor(request, { affinities: [inProduction] }), ['production']);
-  });
-
-  test('is for the only environment if there is one, also for a write on an existing payment', async () => {
-    for (const request of [initiation(), cancellation(), authorisation()])
-      assert.deepEqual(await permitsFor(request, { environments: ['bank'] }), ['bank']);
   });
 
   test('is not requested for a status read, or if the environment of the payment is not known', async () => {

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import {
   contradictionsIn,
-  endsNoClients,
   type IdentitySettings,
   identitySettingsOf,
   isAnonymousUnclaimed,
@@ -87,18 +86,6 @@ describe('a configuration', () => {
     assert.equal(withTenants([anonymous, wasAnonymous], 'anonymous'), '');
   });
 
-  test('ends instances without clients if it adds the first clients of another tenant', () => {
-    const none = { ...stored, credentials: new Map() };
-    const added = (tenant: string) => ({
-      ...{ tenants: [], environments: [] },
-      credentials: [{ hash: newKey, tenant }],
-    });
-    assert.equal(endsNoClients(none, added('shop')), true);
-    assert.equal(endsNoClients(none, added('anonymous')), false);
-    assert.equal(endsNoClients(none, { ...added('shop'), credentials: [] }), false);
-    assert.equal(endsNoClients(stored, added('new')), false, 'they have ended already');
-  });
-
   test('adds what the database lacks, with the id of a renamed tenant', () => {
     const clients = [
       { name: 'till', tenant: 'store', apiKeySha256: newKey },
@@ -147,12 +134,14 @@ describe('payments without clients', () => {
   const anonymous = { name: 'anonymous', id: 'anonymous' };
   const clients = [{ name: 'shop', apiKeySha256: shopKey }];
 
-  test('are looked for if the tenant anonymous is known, and neither configured nor renamed', () => {
+  test('are looked for if the tenant anonymous is known, and neither configured, nor renamed, nor that of a client', () => {
     const known = { ...stored, tenants: [...stored.tenants, anonymous] };
     assert.equal(isAnonymousUnclaimed(known, settings({ clients })), true);
     assert.equal(isAnonymousUnclaimed(stored, settings({ clients })), false);
     assert.equal(isAnonymousUnclaimed(known, settings()), false);
     const renamed = { ...stored, tenants: [...known.tenants, { name: 'first', id: 'anonymous' }] };
     assert.equal(isAnonymousUnclaimed(renamed, settings({ clients })), false);
+    const ofClient = { ...known, credentials: new Map([[newKey, 'anonymous']]) };
+    assert.equal(isAnonymousUnclaimed(ofClient, settings({ clients })), false);
   });
 });

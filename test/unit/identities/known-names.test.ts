@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { createKnownNames, logWithNames } from '../../../src/identities/known-names.ts';
 import type { StoredNames } from '../../../src/store/identities.ts';
 
@@ -28,6 +29,21 @@ describe('the names in the database', () => {
     const names = await known();
     const before = names.known();
     assert.equal(await names.refresh(), before);
+  });
+
+  test('are those of the read that began last, in whatever order the answers arrive', async () => {
+    const answers: ((names: StoredNames) => void)[] = [];
+    const readNames = () => new Promise<StoredNames>((resolve) => answers.push(resolve));
+    const names = createKnownNames({ readNames });
+    const reads = [names.refresh()];
+    await setTimeout(1); // a read that begins in the same tick is as good
+    reads.push(names.refresh());
+    const newer = { ...stored, revision: 1 };
+    answers[1]?.(newer);
+    assert.deepEqual(await reads[1], newer);
+    answers[0]?.(stored);
+    assert.deepEqual(await reads[0], newer);
+    assert.deepEqual(names.known(), newer);
   });
 
   test('find the records of a tenant under each of its names', async () => {
