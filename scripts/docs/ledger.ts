@@ -1,6 +1,6 @@
 /** docs/architecture/ledger.md: the steps of a write, from the table of transitions. */
 
-import { transitions } from '../../src/store/ledger-steps.ts';
+import { repairs, transitions } from '../../src/store/ledger-steps.ts';
 import { generatedFrom, page, table } from './markdown.ts';
 
 export const ledgerPage = (): string =>
@@ -8,11 +8,17 @@ export const ledgerPage = (): string =>
     '# The steps of a write',
     generatedFrom('src/store/ledger-steps.ts'),
     'Each write of a TPP is one row of the table `ledger` ([ADR 120](adr/0120-ledger-in-sql.md)). Its column `step` says how far it got. ' +
-      'The statements of the ledger are made from this table: a row is changed only from a step that is listed here.',
+      'A row is changed only from a step that is listed here, or below as a repair.',
     ['```mermaid', 'stateDiagram-v2', ...new Set(transitions.map(arrow)), '```'].join('\n'),
     table(
       ['from', 'to', 'when'],
       transitions.map(({ from, to, when }) => [from, to, when]),
+    ),
+    '## Repairs',
+    'If an answer of the bank arrives, and the database has lost what was confirmed, the row is that of the attempt that was sent again:',
+    table(
+      ['from', 'to', 'when'],
+      repairs.map(({ from, to, when }) => [from, to, when]),
     ),
   ]);
 

@@ -68,7 +68,7 @@ export function prefetchWithClaim(dependencies: ChooseEnvironmentDependencies): 
 
   function expectedEnvironment(request: PisRequest): string | undefined {
     if (request.operation.paymentId !== undefined) return undefined; // stage 4 finds it
-    return requestedOrActive(request, configuredActive(dependencies, request, active.known()?.environment));
+    return requestedOrActive(request, configuredActive(request, active.known()?.environment));
   }
 }
 
@@ -110,7 +110,7 @@ function routeInitiation(
   next: Handler<RoutedRequest>,
 ): Promise<PisResponse> {
   return activeAtClaim(dependencies.active, request).then((environment) => {
-    const name = routeNewPayment(request, configuredActive(dependencies, request, environment));
+    const name = routeNewPayment(request, configuredActive(request, environment));
     return passOn(dependencies, request, { name, why: routingReason(request) }, next);
   });
 }
@@ -164,10 +164,7 @@ async function routeUnrecorded(
   const [onlyEnvironment = ''] = environments.keys();
   if (environments.size === 1 && !current.hasOtherEnvironments)
     return passOn(dependencies, request, { name: onlyEnvironment, why: 'only-one' }, next);
-  const name = routeUnknownPayment(
-    request,
-    configuredActive(dependencies, request, active.known()?.environment),
-  );
+  const name = routeUnknownPayment(request, configuredActive(request, active.known()?.environment));
   return passOn(dependencies, request, { name, why: routingReason(request) }, next);
 }
 
@@ -271,13 +268,8 @@ function recordIdsBeforeResponse(
 }
 
 /** The configured environment that is active, also if it has been renamed since. @param active its name in the database */
-function configuredActive(
-  { environments }: Pick<ChooseEnvironmentDependencies, 'environments'>,
-  request: PisRequest,
-  active: string | undefined,
-): string | undefined {
-  const name = active && identitiesOf(request).environmentNamed(active);
-  return name !== undefined && environments.has(name) ? name : undefined;
+function configuredActive(request: PisRequest, active: string | undefined): string | undefined {
+  return active && identitiesOf(request).environmentNamed(active);
 }
 
 /** The environment that was active at the claim; reads it if the database was new. */

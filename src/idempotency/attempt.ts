@@ -93,7 +93,7 @@ export class Attempt implements WriteAheadMark {
   run(request: PisRequest, next: Handler<PisRequest>): Promise<PisResponse> {
     request.writeAheadMark = this;
     this.#answerBy(request.deadlineAtMs, () => {
-      if (this.#sent) return outcomeUnknown(); // its call has the same deadline
+      if (this.#sent) return outcomeUnknown(); // its call has a deadline of its own, which is not later
       this.#hasEnded = true; // it is never sent
       return noAnswerBeforeDeadline();
     });
@@ -119,11 +119,12 @@ export class Attempt implements WriteAheadMark {
     const window = { untilMs: performance.now() + sendWithinMs, untilWallMs: Date.now() + sendWithinMs };
     const sent = { ...this.#claim, environment: this.#identities.environmentIdOf(environment) };
     this.#mayBeMarked = true;
-    const isMarked = () =>
-      table.mark({ ...sent, listenMs: this.#listenMs, identities: this.#identities.revision });
-    if (!((await isMarked()) || ((await this.#renewIdentities()) && (await isMarked()))))
-      throw takenOverError();
-    if (this.#hasEnded) throw stateUnavailable();
+    const mark = () =>
+      table.mark({ ...sent, listenMs: this.#listenMs, identityRevision: this.#identities.revision });
+    let isMarked = await mark();
+    if (!isMarked && (await this.#renewIdentities())) isMarked = await mark();
+    if (!isMarked) throw takenOverError();
+    if (this.#hasEnded) throw stateUnavailable(); // the deadline has passed during the mark: nothing may be sent
     this.#sent = sent;
     return window;
   }
@@ -171,7 +172,7 @@ export class Attempt implements WriteAheadMark {
   }
 
   /**
-   * Ends the wait of the TPP for a database that does not answer.
+   * Rejects the response 250 ms (`storeWithinMs`) after this deadline, if the database has not answered by then.
    *
    * @param deadlineAtMs may be earlier than that of the claim: the environment is known later
    */

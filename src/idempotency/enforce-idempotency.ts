@@ -14,7 +14,7 @@ import { identitiesOf } from '../request/identities.ts';
 import type { Client, PisRequest, PisResponse } from '../request/messages.ts';
 import { memberOf } from '../request/read-content.ts';
 import type { Handler, Stage } from '../request/stage.ts';
-import { hasNoEffect } from '../store/database.ts';
+import { hasNoEffect, textOf } from '../store/database.ts';
 import type { LedgerRow, NewClaim } from '../store/ledger.ts';
 import { Attempt, type AttemptSettings } from './attempt.ts';
 import type { LedgerServices } from './ledger-services.ts';
@@ -66,7 +66,7 @@ export function enforceIdempotency(
     const identity = dependencies.services.identify(request);
     const claimed = claimBeforeDeadline(dependencies, identity, request);
     request.onClaim?.(request); // shares the time of the claim
-    const first = await whenAdmitted(dependencies, request, claimed);
+    const first = await claimWhenAdmitted(dependencies, request, claimed);
     const result =
       first.kind === 'running' ? await waitForFirst(dependencies, request, identity, startedAtMs) : first;
     const verdict = result.kind === 'answered' ? 'replayed' : result.kind;
@@ -166,7 +166,7 @@ function resultOf(
   if (step === 'claimed' || step === 'sending' || step === 'released') return { kind: 'running' };
   const environment = identitiesOf(request).environmentNameOf(String(row.environment));
   const difference = identity.differenceFrom({
-    key: typeof row.fingerprint_key === 'string' ? row.fingerprint_key : undefined,
+    key: textOf(row.fingerprint_key),
     request: String(row.fingerprint_request),
     content: String(row.fingerprint_content),
   });
@@ -180,7 +180,7 @@ function resultOf(
 }
 
 /** The result of a claim when the quota has admitted the request. If the quota is used up, releases the claim. */
-async function whenAdmitted(
+async function claimWhenAdmitted(
   { services }: IdempotencyDependencies,
   request: PisRequest,
   claimed: Promise<ClaimResult>,

@@ -131,7 +131,7 @@ export interface PisRequest {
   waitedMs?: number | undefined;
   /** Set by stage 1. Does not refer to the request: a call that ends late can record events without keeping the request. */
   recordEvent?: RecordEvent | undefined;
-  /** Set by stage 2, unless the shared state cannot be read and requests continue nevertheless: see `identitiesOf`. */
+  /** Set by stage 2. */
   identities?: Identities | undefined;
   /**
    * Set before stage 3, only for writes. Stage 3 calls it when it claims the `X-Request-ID`. It sends commands of later stages to

@@ -73,7 +73,7 @@ export interface Database {
 
 /**
  * What a failed statement has changed. `none`: nothing, and it may succeed later. `none-ever`: nothing, because the database does not
- * accept a value. `unknown`: the connection was lost before the answer.
+ * accept a value. `unknown`: there was no answer, because the connection was lost or the time had passed.
  */
 export type Effect = 'none' | 'none-ever' | 'unknown';
 
@@ -94,7 +94,7 @@ export class DatabaseError extends GatewayError {
   }
 }
 
-/** The database refuses this role, or does not exist: until somebody changes something. */
+/** The database refuses the role, or does not exist. It is no outage: somebody must change something. */
 export class DatabaseAccessError extends DatabaseError {}
 
 export const hasNoEffect = (thrown: unknown): thrown is DatabaseError =>

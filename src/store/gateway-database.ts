@@ -36,11 +36,12 @@ const open = ({ postgres, file }: DatabaseSettings, connections?: number): Datab
 /**
  * Checks that the database has been created, and applies the migrations that are missing; a database in memory is created.
  *
- * @throws UnusableDatabaseError if it is empty, newer, too old, or has the wrong settings; DatabaseError if it cannot be reached
+ * @throws UnusableDatabaseError if it is empty, newer, too old, has the wrong settings, or refuses the role; DatabaseError if it cannot
+ * be reached
  */
 export async function prepareDatabase(database: Database, settings: DatabaseSettings): Promise<void> {
   if (settings.postgres === null) return prepare(database, settings);
-  // A new connection: only it has the settings of a role that has got them now.
+  // A new connection: ALTER ROLE, in the migrations, does not change the settings of open ones.
   const connected = open(settings, 1);
   try {
     await refuseWithoutAccess(prepare(connected, settings));
@@ -60,7 +61,7 @@ export async function refuseWithoutAccess<Result>(statements: Promise<Result>): 
 }
 
 async function prepare(database: Database, settings: DatabaseSettings): Promise<void> {
-  if (settings.postgres !== null || settings.file !== null) await refuseEmpty(database, settings);
+  if (settings.postgres !== null || settings.file !== null) await refuseUnusableSchema(database, settings);
   await migrate(database);
   if (database.dialect === 'postgres') refuse(await postgresProblems(database));
 }
@@ -69,7 +70,7 @@ function refuse(problems: readonly string[]): void {
   if (problems.length > 0) throw new UnusableDatabaseError(`state.postgres: ${problems.join('; ')}`);
 }
 
-async function refuseEmpty(database: Database, { postgres, file }: DatabaseSettings): Promise<void> {
+async function refuseUnusableSchema(database: Database, { postgres, file }: DatabaseSettings): Promise<void> {
   const isMissing = postgres === null && file !== null && existsSync(dirname(file)) && !existsSync(file);
   const present = isMissing ? 0 : await schemaVersionOf(database);
   if (present > schemaVersion)

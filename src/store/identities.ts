@@ -40,6 +40,7 @@ export type IdentityTable = ReturnType<typeof createIdentityTable>;
 
 /** Every function @throws DatabaseError; a change may have been made nevertheless. */
 export function createIdentityTable(database: Database) {
+  /** One statement, so that the names and the revision are of one moment. */
   async function readNames(): Promise<StoredNames> {
     const rows = await database.query(
       `SELECT 'tenant' AS kind, name, tenant AS id, named_at FROM tenant_name

@@ -17,7 +17,7 @@ export function createInstanceTable(database: Database, instance: string) {
   const isAlone = database.dialect === 'sqlite';
 
   return {
-    /** Reports that this instance lives: every second. @throws DatabaseError, as every function here */
+    /** Reports that this instance lives: every second. A gap of 3 s begins `reporting_since` anew. @throws DatabaseError, as every function here */
     async report(): Promise<void> {
       if (isAlone) await database.query('DELETE FROM instance WHERE id <> $1', [instance]);
       await database.query(
@@ -30,7 +30,7 @@ export function createInstanceTable(database: Database, instance: string) {
 
     /** An instance that ends reports no more: the others need not wait until it counts as dead. */
     async deregister(): Promise<void> {
-      if (isAlone) return; // the clock goes on from its last report
+      if (isAlone) return; // the row stays: the next start reads the time from it
       await database.query('DELETE FROM instance WHERE id = $1', [instance]);
     },
 
@@ -49,7 +49,7 @@ export function createInstanceTable(database: Database, instance: string) {
 
     /**
      * Takes over what dead instances have left, and what this one has left without knowing it, because the answer of the database to its
-     * claim was lost. Not what others have left until this instance has reported without a gap: after an outage of the database, all of
+     * claim was lost. It takes over from others only when it has reported for 6 s without a gap: after an outage of the database, all of
      * them look dead.
      *
      * @param isRunning whether this instance is executing an attempt

@@ -73,17 +73,16 @@ export const read = statement({
 });
 
 /**
- * The write-ahead mark. Changes nothing if credentials have got other tenants since the request was identified: `identities` is then out
- * of date.
+ * The write-ahead mark. Changes nothing if the revision of the identities has increased since the request was identified.
  *
  * A repeated mark of the same attempt renews the times: the request is sent on another connection, and the answer is awaited from then on.
  */
 export const mark = statement({
-  columns: { ...attemptColumns, environment: 'text', listen_ms: 'bigint', identities: 'bigint' },
+  columns: { ...attemptColumns, environment: 'text', listen_ms: 'bigint', identity_revision: 'bigint' },
   sql: (input) => `
     UPDATE ledger SET step = 'sending', environment = i.environment, marked_at = now_ms(), listened_until = now_ms() + i.listen_ms
     FROM ${input} AS i WHERE ${sameAttempt('ledger', 'i')} AND ledger.step IN (${stepsBefore('sending')})
-      AND i.identities = (SELECT revision FROM identity_revision)
+      AND i.identity_revision = (SELECT revision FROM identity_revision)
     RETURNING ledger.attempt`,
 });
 

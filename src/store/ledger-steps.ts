@@ -1,4 +1,7 @@
-/** How far a write got, and how it may go on: the only place that says so. The statements of the ledger are made from it. */
+/**
+ * How far a write got, and how it may go on. The statements for outcomes take their steps from this table. Repairs after a loss in the
+ * database are in a table of their own, because no other statement may take such a step.
+ */
 
 export type Step = 'claimed' | 'sending' | 'released' | 'answered' | 'happened' | 'in-doubt';
 
@@ -42,10 +45,23 @@ export const transitions: readonly Transition[] = [
   { from: 'answered', to: 'happened', when: 'an operator says so after an answer such as 504' },
   { from: 'in-doubt', to: 'none', when: 'an operator says that it did not happen' },
   { from: 'answered', to: 'none', when: 'the same after an answer such as 504, or its window has passed' },
+  { from: 'released', to: 'none', when: 'its window has passed' },
+  { from: 'happened', to: 'none', when: 'its window has passed' },
+];
+
+/** An answer has arrived, and the row is not as the attempt has left it. */
+export const repairs: readonly Transition[] = [
+  { from: 'none', to: 'sending', when: 'the database has lost the row' },
+  {
+    from: 'claimed',
+    to: 'sending',
+    when: 'the database has lost the mark, and another attempt has claimed the row and sent nothing',
+  },
+  { from: 'released', to: 'sending', when: 'the same, and the other attempt was released' },
 ];
 
 /** The steps from which a write may get to this one, as a list for SQL: `'sending', 'in-doubt'`. */
-export const stepsBefore = (to: Step | 'none'): string =>
+export const stepsBefore = (to: Step): string =>
   transitions
     .filter((one) => one.to === to && one.from !== 'none')
     .map(({ from }) => `'${from}'`)

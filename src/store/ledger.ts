@@ -7,7 +7,15 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { collect } from './collect.ts';
-import type { BatchResult, Columns, Database, DatabaseError, InputOf, Row, Statement } from './database.ts';
+import {
+  type BatchResult,
+  type Columns,
+  type Database,
+  DatabaseError,
+  type InputOf,
+  type Row,
+  type Statement,
+} from './database.ts';
 import * as statements from './ledger-statements.ts';
 
 /** What identifies a write. `payment` is empty for an initiation. */
@@ -44,7 +52,7 @@ export interface Mark extends Attempt {
   /** For how long an answer is awaited. Milliseconds. */
   readonly listenMs: number;
   /** The revision of the tenants that the request was identified with. */
-  readonly identities: number;
+  readonly identityRevision: number;
 }
 
 /** The answer of the bank. */
@@ -107,7 +115,7 @@ export type LedgerTable = ReturnType<typeof createLedgerTable>;
 
 /** The ledger in a database. Every function @throws DatabaseError. What is called in one turn of the event loop is sent together. */
 export function createLedgerTable(database: Database) {
-  const readBatch = batched(statements.read, 'several');
+  const readBatch = batched(statements.read, byKey);
   const claimBatch = collect(async (claims: readonly NewClaim[]) => {
     const firsts = firstsByKey(claims);
     const { rows, refused } = await database.batch(statements.claim, firsts.map(claimColumns));
@@ -142,8 +150,11 @@ export function createLedgerTable(database: Database) {
 
   /** The write-ahead mark: the bank may receive the request from now on. @returns false if nothing may be sent */
   async function mark(one: Mark): Promise<boolean> {
-    const { environment, listenMs, identities } = one;
-    const columns = { ...attemptColumns(one), environment, listen_ms: listenMs, identities };
+    const { environment, listenMs, identityRevision } = one;
+    const columns = {
+      ...{ ...attemptColumns(one), environment },
+      ...{ listen_ms: listenMs, identity_revision: identityRevision },
+    };
     return rowOf(await markBatch(columns)) !== undefined;
   }
 
@@ -235,18 +246,18 @@ export function createLedgerTable(database: Database) {
     if (outcome) return outcome;
     const stored = await read(sent);
     if (stored?.attempt === sent.attempt) return finalOutcome(stored, created); // after a lost answer of the database, or an operator
-    const isOwnAgain = stored ? await claimBack(sent, stored) : await insertLost(sent);
-    if (!isOwnAgain && stored && (await reportTwo(sent, stored))) return 'two-attempts';
-    if (looksLeft === 0) throw new Error('another attempt changes the row of the ledger again and again');
+    if (!stored) await insertLost(sent);
+    else if (!(await takeBack(sent, stored)) && (await reportTwo(sent, stored))) return 'two-attempts';
+    if (looksLeft === 0)
+      throw new DatabaseError('another attempt changes the row of the ledger again and again', 'unknown');
     return recordOutcome(sent, created, write, looksLeft - 1);
   }
 
-  async function insertLost(sent: SentWrite): Promise<boolean> {
-    await changes(statements.insertLost, { ...claimColumns(sent), environment: sent.environment });
-    return true; // or another attempt has inserted its own: then the next look finds it
-  }
+  /** If another attempt is faster and inserts its own, the next look finds that. */
+  const insertLost = (sent: SentWrite) =>
+    changes(statements.insertLost, { ...claimColumns(sent), environment: sent.environment });
 
-  const claimBack = (sent: SentWrite, { attempt }: LedgerRow) =>
+  const takeBack = (sent: SentWrite, { attempt }: LedgerRow) =>
     changes(statements.takeBack, {
       ...attemptColumns(sent),
       other: attempt ?? null,
@@ -351,11 +362,10 @@ export function createLedgerTable(database: Database) {
   /** Executes a statement for all inputs of a turn of the event loop; the result of each is the row that it has returned. */
   function batched<Input extends Columns>(
     statement: Statement<Input>,
-    rowsBy: 'attempt' | 'several' = 'attempt',
+    rowsFor: typeof byAttempt = byAttempt,
   ) {
     return collect(async (inputs: readonly InputOf<Input>[]) => {
-      const result = await database.batch(statement, inputs);
-      return rowsBy === 'attempt' ? byAttempt(inputs, result) : byKey(inputs, result);
+      return rowsFor(inputs, await database.batch(statement, inputs));
     }, database.batches);
   }
 }

@@ -36,9 +36,10 @@ export async function postgresProblems(database: Database): Promise<readonly str
   const problems = [...(await serverProblems(database))];
   for (const name of ['lock_timeout', 'statement_timeout'])
     if (setting(name) === '0') problems.push(`${name} is not set for this role: run penstock migrate as it`);
-  if (setting('synchronous_commit') === 'off')
+  const commits = setting('synchronous_commit');
+  if (commits === 'off' || commits === 'local')
     problems.push(
-      'synchronous_commit is off: a crash of the server could lose confirmed payments; run penstock migrate as this role',
+      `synchronous_commit is ${commits}: a crash or a failover of the server could lose confirmed payments; run penstock migrate as this role`,
     );
   const isolation = setting('default_transaction_isolation');
   if (isolation !== wanted.default_transaction_isolation)

@@ -28,10 +28,7 @@ types.setTypeParser(types.builtins.INT8, Number);
 /** @param url as libpq reads it: `postgres://user@host/database?sslmode=verify-full` */
 export function connectPostgres(
   url: string,
-  {
-    connections = defaultConnections,
-    onError = () => {},
-  }: { readonly connections?: number | undefined; readonly onError?: (why: string) => void } = {},
+  { connections = defaultConnections }: { readonly connections?: number | undefined } = {},
 ): Database {
   const pool = new Pool({
     connectionString: url,
@@ -41,7 +38,7 @@ export function connectPostgres(
     application_name: 'penstock',
     keepAlive: true,
   });
-  const ignore = (cause: Error) => onError(cause.message);
+  const ignore = () => {}; // the next statement fails
   pool.on('error', ignore); // of an idle connection
   pool.on('connect', (client) => client.on('error', ignore)); // of one in use: without a listener it would end the process
 

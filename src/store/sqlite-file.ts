@@ -26,7 +26,7 @@ export function createIfMissing(file: string): void {
  * Checks whether the path still leads to the same file. If somebody has removed or replaced it, changes would succeed, and the
  * next start would not find them.
  */
-export function createFileCheck(file: string): () => boolean {
+export function createSameFileCheck(file: string): () => boolean {
   const opened = statSync(file);
   return () => {
     const found = statSync(file, { throwIfNoEntry: false });
@@ -67,15 +67,15 @@ export function claimFile(
 }
 
 /**
- * Creates a check, to be called before each statement, whether the paths still lead to the files that are open. If somebody has removed
+ * Creates a check, to be called before each transaction or query, whether the paths still lead to the files that are open. If somebody has removed
  * or replaced FILE-wal, its commits are only in the open file: the check writes them to FILE, and creates FILE-wal again.
  *
  * @returns a function that @throws an error of the state file if FILE was removed or replaced, or the commits cannot be written to it
  */
-export function createFilesCheck(file: string, database: DatabaseSync): () => void {
+export function createWalGuard(file: string, database: DatabaseSync): () => void {
   const wal = `${realpathSync(file)}-wal`; // SQLite follows symbolic links
-  const isSameFile = createFileCheck(file);
-  let isSameWal = createFileCheck(wal);
+  const isSameFile = createSameFileCheck(file);
+  let isSameWal = createSameFileCheck(wal);
   return () => {
     const hasWal = isSameWal();
     if (!hasWal) copyWalToFile(file, database);
@@ -83,7 +83,7 @@ export function createFilesCheck(file: string, database: DatabaseSync): () => vo
     if (hasWal) return;
     database.exec('PRAGMA journal_mode = DELETE'); // also deletes what is now at the path of FILE-wal
     useWal(database);
-    isSameWal = createFileCheck(wal);
+    isSameWal = createSameFileCheck(wal);
   };
 }
 

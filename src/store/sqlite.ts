@@ -11,7 +11,7 @@ import {
   type Value,
 } from './database.ts';
 import { toStateFileError } from './sqlite-errors.ts';
-import { claimFile, createFilesCheck, createIfMissing } from './sqlite-file.ts';
+import { claimFile, createIfMissing, createWalGuard } from './sqlite-file.ts';
 
 /** A database that ends with this process. */
 export const inMemory = ':memory:';
@@ -35,7 +35,7 @@ const format = { applicationId: 0x50737444, version: 0, schema: '' };
  * @param file or `inMemory`
  * @param wall milliseconds since 1970; the database's own clock follows it, and never runs back
  */
-export function openSqlite(file: string, wall: () => number = Date.now): Database {
+export function openSqlite(file: string, wall: () => number = steadyWall): Database {
   let opened: OpenDatabase | undefined;
   let isClosed = false;
   const connection = (): OpenDatabase => {
@@ -100,6 +100,9 @@ export function openSqlite(file: string, wall: () => number = Date.now): Databas
   };
 }
 
+/** The clock of the machine when the process started, and the time since: a step of the clock must not end the window of a repeat. */
+const steadyWall = () => Math.floor(performance.timeOrigin + performance.now());
+
 type OpenDatabase = ReturnType<typeof open>;
 
 function open(file: string, wall: () => number) {
@@ -114,7 +117,7 @@ function open(file: string, wall: () => number) {
   const database = new DatabaseSync(isFile ? file : memoryAddress, { timeout: lockTimeoutMs });
   try {
     if (isFile) claimFile(file, database, format);
-    if (isFile) checkFiles = createFilesCheck(file, database);
+    if (isFile) checkFiles = createWalGuard(file, database);
     latestMs = latestTimeIn(database);
     database.function('now_ms', { deterministic: false }, now);
   } catch (thrown) {

@@ -44,7 +44,7 @@ interface Cut {
 const claimed = (ledger: LedgerTable, one: SentWrite) => ledger.claim(one);
 const marked = async (ledger: LedgerTable, one: SentWrite) => {
   await ledger.claim(one);
-  await ledger.mark({ ...one, listenMs: 1_000, identities: 0 });
+  await ledger.mark({ ...one, listenMs: 1_000, identityRevision: 0 });
 };
 
 const cuts: Readonly<Record<string, Cut>> = {
@@ -58,7 +58,7 @@ const cuts: Readonly<Record<string, Cut>> = {
   mark: {
     sent: /SET step = 'sending'/,
     prepare: claimed,
-    execute: (ledger, one) => ledger.mark({ ...one, listenMs: 1_000, identities: 0 }),
+    execute: (ledger, one) => ledger.mark({ ...one, listenMs: 1_000, identityRevision: 0 }),
     repeated: { before: true, after: true },
     step: 'sending',
   },

@@ -9,6 +9,7 @@ import { createLedgerTable } from '../../src/store/ledger.ts';
 import { migrate } from '../../src/store/migrations.ts';
 import { connectPostgres } from '../../src/store/postgres.ts';
 import { postgresProblems, synchronousStandbys } from '../../src/store/postgres-settings.ts';
+import { newMigratedPostgres } from '../kit/database.ts';
 import { again, answer, claimKinds, mark, newClaim, reportAs, send, sentTo } from '../kit/ledger-claims.ts';
 import { newPostgresDatabase, skipWithoutPostgres, startPostgres } from '../kit/postgres.ts';
 import { startTcpProxy } from '../kit/tcp-proxy.ts';
@@ -147,10 +148,31 @@ describe('the ledger in PostgreSQL', { skip: skipWithoutPostgres }, () => {
     );
   });
 
+  for (const [what, sql] of [
+    ['a pooler gives its connection to another client', 'DEALLOCATE ALL'],
+    ['another instance changes the tables', 'ALTER TABLE ledger ADD COLUMN of_next_version text'],
+  ] as const)
+    test(`executes its statements without preparing them if ${what}`, async (t) => {
+      const database = connectPostgres(await newMigratedPostgres(), { connections: 1 });
+      t.after(() => database.close());
+      await reportAs(database, 'one');
+      const ledger = createLedgerTable(database);
+      const countPrepared = async () =>
+        (await database.query("SELECT 1 AS one FROM pg_prepared_statements WHERE name LIKE 'penstock%'"))
+          .length;
+      const first = newClaim();
+      await send(ledger, first);
+      await ledger.read(first);
+      assert.equal(await countPrepared(), 3, 'claim, mark and read');
+      await database.query(sql);
+      assert.equal((await ledger.read(first))?.step, 'sending');
+      await send(ledger, newClaim());
+      assert.equal(await ledger.recordAnswer(sentTo(first), answer), 'recorded');
+    });
+
   test('survives a restart of the server, and keeps what was confirmed', async (t) => {
     const server = await startPostgres(t);
-    const problems: string[] = [];
-    const database = connectPostgres(server.url, { onError: (why) => problems.push(why) });
+    const database = connectPostgres(server.url);
     t.after(() => database.close());
     await migrate(database);
     await reportAs(database, 'one');

@@ -33,7 +33,7 @@ async function initiate(
     },
   };
   await ledger.claim(sent);
-  await ledger.mark({ ...sent, listenMs: 60_000, identities: 0 });
+  await ledger.mark({ ...sent, listenMs: 60_000, identityRevision: 0 });
   return ledger.recordAnswer(sent, {
     ...{ status: 201, headers: '[]', body: Buffer.from('{}'), outcome: 'accepted', why: undefined },
     created: { paymentId: 'p1', initiatedAs: sepa, isPermanent: false, ...created },

@@ -11,7 +11,7 @@ import { createInstanceTable } from '../../src/store/instances.ts';
 import { createLedgerTable } from '../../src/store/ledger.ts';
 import { migrate } from '../../src/store/migrations.ts';
 import { openSqlite } from '../../src/store/sqlite.ts';
-import { claimFile, createFilesCheck, createIfMissing } from '../../src/store/sqlite-file.ts';
+import { claimFile, createIfMissing, createWalGuard } from '../../src/store/sqlite-file.ts';
 import { type RunningCommand, startCommand } from '../kit/command.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { invalidFiles } from '../kit/invalid-files.ts';
@@ -160,7 +160,7 @@ describe('the SQLite database across processes', () => {
     const database = new DatabaseSync(file);
     t.after(() => database.close());
     claimFile(file, database, { applicationId: 1, version: 0, schema: 'CREATE TABLE one (id)' });
-    const check = createFilesCheck(file, database);
+    const check = createWalGuard(file, database);
     database.exec('INSERT INTO one VALUES (1), (2)');
     rmSync(`${file}-wal`);
     const rows = database.prepare('SELECT id FROM one').iterate();

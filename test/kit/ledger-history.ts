@@ -136,7 +136,7 @@ export async function runLedgerHistory(database: Database, random: () => number)
     events.push(`${short} claimed by ${instance.id.slice(0, 4)}`);
     const { pauses } = instance;
     const sent: SentWrite = { ...claim, environment: 'sandbox' };
-    const mark = { ...sent, listenMs: 0, identities: 0 };
+    const mark = { ...sent, listenMs: 0, identityRevision: 0 };
     onTheWay.set(claim.attempt, () => instance.pauses === pauses);
     try {
       const isMarked = await ledger.mark(mark).catch(() => undefined);

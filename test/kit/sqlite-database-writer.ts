@@ -36,7 +36,7 @@ async function writeAll(): Promise<void> {
     const outcome = await ledger.claim(claim);
     if (outcome.kind === 'refused') throw outcome.cause;
     print(`claimed ${requestId}`);
-    if (!(await ledger.mark({ ...claim, environment: 'sandbox', listenMs: 1_000, identities: 0 })))
+    if (!(await ledger.mark({ ...claim, environment: 'sandbox', listenMs: 1_000, identityRevision: 0 })))
       throw new Error('not marked');
     print(`sending ${requestId}`);
     await ledger.recordAnswer(

@@ -6,7 +6,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { stateUnavailable } from '../../request/errors.ts';
 import { isPermanent, replacedFile, toStateFileError } from '../../store/sqlite-errors.ts';
-import { claimFile, createFileCheck, createIfMissing } from '../../store/sqlite-file.ts';
+import { claimFile, createIfMissing, createSameFileCheck } from '../../store/sqlite-file.ts';
 import { createMemoryState } from '../memory.ts';
 import type { State } from '../ports.ts';
 import { createJournalRows } from './sqlite-journals.ts';
@@ -96,7 +96,7 @@ export function createSqliteState(
         claimFile(file, database, { applicationId, version: schemaVersion, schema });
         database.exec(`${requestLogSchema}; ${schedulesSchema}`);
         openTables = createTables(database, createPersistentClock(clocks, savedTimeIn(database)));
-        isOpenFile = createFileCheck(file);
+        isOpenFile = createSameFileCheck(file);
       } catch (error) {
         database?.close();
         throw toStateFileError(file, error);

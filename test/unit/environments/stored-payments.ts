@@ -20,7 +20,7 @@ export async function storePayment(
   };
   await table.claim(claim);
   const sent = { ...claim, environment };
-  await table.mark({ ...sent, listenMs: 0, identities: 0 });
+  await table.mark({ ...sent, listenMs: 0, identityRevision: 0 });
   const created = { paymentId, initiatedAs, bankIds: bankIds && JSON.stringify(bankIds), isPermanent };
   const answer = { status: 201, headers: '[]', body: Buffer.alloc(0), outcome: undefined, why: undefined };
   return (await table.recordAnswer(sent, { ...answer, created })) === 'recorded';
