@@ -11,8 +11,7 @@ export interface Initiation {
 }
 
 /**
- * Sends no command to the state: stage 4 has just read the record of the payment. With only one environment and one tenant, it reads
- * none, and only payments that this instance has recorded are known.
+ * Reads nothing: stage 4 has just read the record of the payment.
  *
  * @returns `undefined` for a new payment, and if service and product of the initiation are unknown or ambiguous
  */

@@ -321,9 +321,6 @@ export function segmentToId(segment: string): string | undefined {
   return id !== undefined && isId(id) ? id : undefined;
 }
 
-/** Whether an id can be spelled in one way only: none of its characters may be percent-encoded (RFC 3986 section 2.3). */
-export const hasOneSpelling = (id: string): boolean => plainSegment.test(id) && id.length <= maxSegmentLength;
-
 /** A request target: its decoded segments, and which of them are outside of the strict set. */
 interface Target {
   readonly segments: readonly string[];

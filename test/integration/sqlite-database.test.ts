@@ -1,7 +1,16 @@
 /** The SQLite database across processes: one process per file, killed processes, a full disk, and files that are not ours. */
 
 import assert from 'node:assert/strict';
-import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
@@ -205,6 +214,28 @@ describe('the SQLite database across processes', () => {
     t.after(() => second.close());
     const [row] = await second.query('SELECT now_ms() AS now');
     assert.equal(row?.now, 2_000_000_000_000);
+  });
+
+  test('has a clock that steps of the clock of the machine do not change', async (t) => {
+    const database = openDatabase(t, join(temporaryFolder(t), 'penstock.db'));
+    const readTime = async () => Number((await database.query('SELECT now_ms() AS now'))[0]?.now);
+    const before = await readTime();
+    assert.ok(Math.abs(before - Date.now()) < 60_000, 'it is about right');
+    t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 48 * 3_600_000 });
+    assert.ok((await readTime()) - before < 60_000);
+  });
+
+  test('may be reached by a symbolic link', async (t) => {
+    const folder = temporaryFolder(t);
+    const [file, link] = [join(folder, 'penstock.db'), join(temporaryFolder(t), 'link.db')];
+    await createFile(file);
+    symlinkSync(file, link);
+    const database = openDatabase(t, link);
+    assert.equal((await database.query('SELECT 1 FROM ledger')).length, 200);
+    rmSync(`${file}-wal`);
+    const [row] = await database.query('SELECT count(*) AS writes FROM ledger');
+    assert.equal(row?.writes, 200, 'FILE-wal was found beside the file');
+    assert.ok(existsSync(`${file}-wal`));
   });
 
   test('does not open the file again after it was closed', async (t) => {

@@ -23,7 +23,7 @@ export async function newGatewayDatabase(
     t.after(() => connected.close());
     return connected;
   }
-  const database = openSqlite(inMemory);
+  const database = openSqlite(inMemory, () => Date.now());
   t.after(() => database.close());
   await migrate(database);
   return database;
@@ -31,7 +31,7 @@ export async function newGatewayDatabase(
 
 /** A database in memory whose statements wait for its migration: for tests that create their parts without waiting. */
 export function newMemoryDatabase(): Database {
-  const database = openSqlite(inMemory);
+  const database = openSqlite(inMemory, () => Date.now());
   const migrated = migrate(database);
   return {
     ...database,
@@ -73,7 +73,7 @@ export async function storesOf(
     sharedDatabases.set(key, shared);
     return { state: given, ...openGatewayDatabase({ postgres: await shared, file: null }) };
   }
-  const database = databasesOfStates.get(given) ?? openSqlite(inMemory);
+  const database = databasesOfStates.get(given) ?? openSqlite(inMemory, () => Date.now());
   databasesOfStates.set(given, database);
   return { state: given, ...keptOpen(database) };
 }

@@ -33,7 +33,11 @@ export const withPayment = (paymentId: string) => ({ ...answer, created: { ...an
 
 export const sentTo = (claim: NewClaim, environment = 'sandbox') => ({ ...claim, environment });
 
-export const mark = (claim: NewClaim, listenMs = 60_000) => ({ ...sentTo(claim), listenMs, identityRevision: 0 });
+export const mark = (claim: NewClaim, listenMs = 60_000) => ({
+  ...sentTo(claim),
+  listenMs,
+  identityRevision: 0,
+});
 
 /** The kinds of the outcomes, and the step of a row that exists. All are claimed in one turn of the event loop. */
 export const claimKinds = async (ledger: LedgerTable, claims: readonly NewClaim[]) =>
