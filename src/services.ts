@@ -147,7 +147,6 @@ export function createServices(
     database,
     instances,
     instanceId,
-    pubsub: state.pubsub,
     keys: encryptedState.keys,
     storageBudget: createStorageBudget(state.tokenBuckets, () => currentConfig.value.idempotency, telemetry),
     windowMs: () => currentConfig.value.idempotency.window,
@@ -261,7 +260,7 @@ export function createServices(
   const audit = recordInTimeline(createAuditLog(createAuditTable(database), log), timeline);
   const resolve = createResolve({
     table: ledger.table,
-    notifyChanged: ledger.notifyChanged,
+    wakeRepeats: ledger.wakeRepeats,
     audit: { record: (event) => audit.record({ ...event, details: withNames(event.details) }) },
     environmentNameOf: (environment) => withNames({ environment }).environment,
   });

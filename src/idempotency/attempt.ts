@@ -253,7 +253,7 @@ export class Attempt implements WriteAheadMark {
   /** Stores an outcome in place of an earlier one. @throws DatabaseError; it is then tried again until it succeeds */
   async #store(write: Write): Promise<RecordOutcome> {
     const { attempt } = this.#claim;
-    const { unstored, running, notifyChanged } = this.#services;
+    const { unstored, running, wakeRepeats } = this.#services;
     this.#unstored = write;
     const store = async (): Promise<RecordOutcome> => {
       const outcome = await write();
@@ -262,7 +262,7 @@ export class Attempt implements WriteAheadMark {
         unstored.delete(attempt);
         running.delete(attempt);
       }
-      notifyChanged(this.#claim);
+      wakeRepeats(this.#claim);
       if (outcome === 'two-attempts') this.#onTwoAttempts();
       return outcome;
     };

@@ -1,10 +1,8 @@
 /** The parts of the ledger that survive a reload of the configuration. */
 
-import { hash } from 'node:crypto';
 import type { EncryptionKeys } from '../config/encryption-keys.ts';
 import { createDeadlines } from '../request/deadlines.ts';
-import { createChangeWaiter } from '../state/change-waiter.ts';
-import type { PubSub } from '../state/ports.ts';
+import { createWaiters } from '../state/change-waiter.ts';
 import { createBeforeDeadline } from '../store/before-deadline.ts';
 import type { Database } from '../store/database.ts';
 import { deleteInBatches } from '../store/delete-in-batches.ts';
@@ -20,7 +18,6 @@ export interface LedgerOptions {
   readonly database: Database;
   readonly instances: Pick<InstanceTable, 'recover'>;
   readonly instanceId: string;
-  readonly pubsub: PubSub;
   /** The keys of `state.encryptionKeyFile`, if there is one. */
   readonly keys?: EncryptionKeys | undefined;
   readonly storageBudget: StorageBudget;
@@ -29,6 +26,9 @@ export interface LedgerOptions {
   readonly countDuplicate: () => void;
   readonly log: Log;
 }
+
+/** How often a repeat looks for the outcome of the first request. Milliseconds. */
+const lookEveryMs = 100;
 
 export type LedgerServices = ReturnType<typeof createLedgerServices>;
 
@@ -39,7 +39,6 @@ export function createLedgerServices({
   database,
   instances,
   instanceId,
-  pubsub,
   keys,
   storageBudget,
   windowMs,
@@ -47,13 +46,18 @@ export function createLedgerServices({
   log,
 }: LedgerOptions) {
   const table = createLedgerTable(database);
-  const changes = createChangeWaiter(pubsub, 'ledger');
+  const waiting = createWaiters(lookEveryMs);
   const inDoubt = createInDoubtWrites(table);
   const setDeadline = createDeadlines();
   /** The attempts of this instance, from before their claims until their outcomes are stored. */
   const running = new Set<string>();
   /** By attempt. */
   const unstored = new Map<string, StoreOutcome>();
+
+  /** Those of this instance that wait for the row. Others look again by themselves: a message for each write would cost all of them. */
+  function wakeRepeats(key: LedgerKey): void {
+    if (!waiting.isEmpty()) waiting.wake(keyTextOf(key));
+  }
 
   async function storeOutcomes(): Promise<void> {
     // One that the database never accepts must not keep back the others.
@@ -63,7 +67,7 @@ export function createLedgerServices({
   async function recover(): Promise<void> {
     for (const row of await instances.recover((attempt) => running.has(attempt))) {
       logInDoubt(log, doubtIn(row), String(row.why));
-      changes.notify(changeKeyOf(keyOf(row)));
+      wakeRepeats(keyOf(row));
     }
   }
 
@@ -80,10 +84,9 @@ export function createLedgerServices({
     log,
     setDeadline,
     beforeDeadline: createBeforeDeadline(setDeadline),
-    /** Resolves when the row may have changed, at the latest after 200 ms. */
-    nextChange: (key: LedgerKey) => changes.nextChange(changeKeyOf(key)),
-    /** Wakes the repeats that wait for this row, on all instances. */
-    notifyChanged: (key: LedgerKey) => changes.notify(changeKeyOf(key)),
+    /** Resolves when this instance has changed the row, and at the latest after 100 ms: another one may have changed it. */
+    nextChange: (key: LedgerKey) => waiting.nextChange(keyTextOf(key)),
+    wakeRepeats,
     /**
      * Stores outcomes that the database has not accepted yet, and recovers what ended instances have left. To be called every second,
      * after the report of this instance. Never rejects: the next call tries again.
@@ -113,6 +116,5 @@ const doubtIn = (row: LedgerRow) => ({
   isFirstFactor: Boolean(row.is_first_factor),
 });
 
-/** Of one length, and without the id of the payment. */
-const changeKeyOf = ({ tenant, operation, payment, requestId }: LedgerKey): string =>
-  hash('sha256', JSON.stringify([tenant, operation, payment, requestId]), 'base64url');
+const keyTextOf = ({ tenant, operation, payment, requestId }: LedgerKey): string =>
+  JSON.stringify([tenant, operation, payment, requestId.toLowerCase()]);

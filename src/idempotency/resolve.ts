@@ -36,7 +36,7 @@ export type Resolve = (resolution: Resolution) => Promise<ResolveResult>;
 
 interface ResolveDependencies {
   readonly table: Pick<LedgerTable, 'inDoubtWith' | 'resolveHappened' | 'resolveNotHappened'>;
-  readonly notifyChanged: (key: LedgerKey) => void;
+  readonly wakeRepeats: (key: LedgerKey) => void;
   readonly audit: AuditRecorder;
   /** The current name of an environment. */
   readonly environmentNameOf: (environmentId: string) => string;
@@ -44,7 +44,7 @@ interface ResolveDependencies {
 
 export function createResolve({
   table,
-  notifyChanged,
+  wakeRepeats,
   audit,
   environmentNameOf,
 }: ResolveDependencies): Resolve {
@@ -77,7 +77,7 @@ export function createResolve({
       await audit.record(failureOf(entry, resolution, thrown)); // the database may have made the change
       throw thrown;
     }
-    notifyChanged(attempt);
+    wakeRepeats(attempt);
     await audit.record(auditEventOf(entry, resolution));
     return { kind: 'resolved' };
   };

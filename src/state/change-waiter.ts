@@ -1,23 +1,23 @@
-/** Waits until a value changes in this or another instance: woken by a pub/sub message, and by polling in case one is lost. */
+/** Waits until a value changes in this or another instance: woken by a message, and by polling in case there is none. */
 
 import type { PubSub } from './ports.ts';
 
-export interface ChangeWaiter {
-  /** Resolves at the next notification for this key, or after 200 ms without one; the caller then reads the value again. */
+export interface Waiters {
+  /** Resolves when the key is woken, or after `maxWaitMs`; the caller then reads the value again. */
   nextChange(key: string): Promise<void>;
+  wake(key: string): void;
+  /** Whether nothing waits. */
+  isEmpty(): boolean;
+}
+
+export interface ChangeWaiter extends Pick<Waiters, 'nextChange'> {
   /** Notifies all instances that the value has changed. Never fails: a lost message only delays the waiting callers. */
   notify(key: string): void;
 }
 
-/** Longest wait for a notification. Milliseconds. */
-const maxWaitMs = 200;
-
-export function createChangeWaiter(pubsub: PubSub, channel: string): ChangeWaiter {
+/** Those of this instance. @param maxWaitMs the interval of polling, in milliseconds */
+export function createWaiters(maxWaitMs = 200): Waiters {
   const waiting = new Map<string, Set<() => void>>();
-  pubsub.subscribe(channel, (key) => {
-    for (const wake of waiting.get(key) ?? []) wake();
-  });
-
   return {
     nextChange: (key) =>
       new Promise((resolve) => {
@@ -32,6 +32,18 @@ export function createChangeWaiter(pubsub: PubSub, channel: string): ChangeWaite
         const timer = setTimeout(wake, maxWaitMs);
         callbacks.add(wake);
       }),
+    wake(key) {
+      for (const wake of waiting.get(key) ?? []) wake();
+    },
+    isEmpty: () => waiting.size === 0,
+  };
+}
+
+export function createChangeWaiter(pubsub: PubSub, channel: string): ChangeWaiter {
+  const { nextChange, wake } = createWaiters();
+  pubsub.subscribe(channel, wake);
+  return {
+    nextChange,
     notify(key) {
       pubsub.publish(channel, key).catch(() => {});
     },

@@ -14,8 +14,6 @@ import { GatewayError } from '../../../src/request/errors.ts';
 import type { PisRequest, PisResponse } from '../../../src/request/messages.ts';
 import type { RequestEvent } from '../../../src/request/request-events.ts';
 import type { Handler } from '../../../src/request/stage.ts';
-import { createMemoryState } from '../../../src/state/memory.ts';
-import type { PubSub } from '../../../src/state/ports.ts';
 import type { Database } from '../../../src/store/database.ts';
 import { createInstanceTable } from '../../../src/store/instances.ts';
 import { createLedgerTable, type LedgerRow } from '../../../src/store/ledger.ts';
@@ -50,7 +48,6 @@ interface InstanceOptions {
 
 function createInstance(
   database: Database,
-  pubsub: PubSub,
   id: string,
   { keys, storageBudget = { countEntry: () => {}, check: () => {} } }: InstanceOptions,
 ) {
@@ -61,7 +58,6 @@ function createInstance(
     database,
     instances: createInstanceTable(database, id),
     instanceId: id,
-    pubsub,
     keys,
     storageBudget,
     windowMs: () => windowMs,
@@ -149,7 +145,6 @@ export const noAnswer = () => new GatewayError('OUTCOME_UNKNOWN', 'no answer');
 export async function startInstance(t: TestContext, options: InstanceOptions = {}) {
   const time = useFakeTime(t);
   const shared = await newGatewayDatabase(t);
-  const { pubsub } = createMemoryState();
   const ledger = createLedgerTable(shared);
   let instances = 0;
 
@@ -162,7 +157,7 @@ export async function startInstance(t: TestContext, options: InstanceOptions = {
       [id],
     );
     const database = createFaultyDatabase(shared);
-    return { ...createInstance(database, pubsub, id, more), database };
+    return { ...createInstance(database, id, more), database };
   }
 
   const rowOf = (request: PisRequest = initiation()): Promise<LedgerRow | undefined> =>

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { createChangeWaiter } from '../../../src/state/change-waiter.ts';
+import { createChangeWaiter, createWaiters } from '../../../src/state/change-waiter.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import { createFailingState } from '../../kit/failing-state.ts';
 
@@ -32,4 +32,17 @@ describe('the change waiter', () => {
     pass(200);
     await change;
   });
+});
+
+test('waiters of one instance are woken, or look again by themselves', async () => {
+  const waiters = createWaiters(10);
+  assert.ok(waiters.isEmpty());
+  const woken = waiters.nextChange('key');
+  const other = waiters.nextChange('other');
+  assert.ok(!waiters.isEmpty());
+  waiters.wake('key');
+  await woken;
+  assert.ok(!waiters.isEmpty());
+  await other;
+  assert.ok(waiters.isEmpty());
 });
