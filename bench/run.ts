@@ -22,8 +22,9 @@ const { values } = parseArgs({
     connections: { type: 'string', default: '32,128' },
     seconds: { type: 'string', default: '4' },
     rounds: { type: 'string', default: '3' },
-    'warm-up': { type: 'string', default: '5' },
+    'warm-up': { type: 'string', default: '10' },
     processes: { type: 'string', default: '1' },
+    'bank-delay': { type: 'string', default: '0' },
     'without-batches': { type: 'boolean', default: false },
   },
 });
@@ -46,7 +47,7 @@ if (!isInstalled('nginx'))
 installPackages();
 
 await withCleanup(async (life) => {
-  const testbed = await openTestbed(life, processes);
+  const testbed = await openTestbed(life, processes, Number(values['bank-delay']));
   const place = (cores: readonly number[]) => (cores.length > 0 ? `core ${cores.join(', ')}` : 'any core');
   console.log(`Servers on ${place(testbed.cores.server)}, load and bank on ${place(testbed.cores.others)}.`);
   const results = [];

@@ -43,8 +43,13 @@ export interface Testbed {
 /**
  * @param life stops the bank and Redis at its end
  * @param processes of the largest contender; `undefined` for measurements in which time does not count: they use any core
+ * @param bankDelayMs how long the bank takes for each answer
  */
-export async function openTestbed(life: TestScope, processes: number | undefined): Promise<Testbed> {
+export async function openTestbed(
+  life: TestScope,
+  processes: number | undefined,
+  bankDelayMs = 0,
+): Promise<Testbed> {
   const cores = processes === undefined ? anyCores : assignCores(processes);
   pinThisProcess(cores.others);
   const withoutDisk = ['--save', '', '--appendonly', 'no'];
@@ -53,7 +58,12 @@ export async function openTestbed(life: TestScope, processes: number | undefined
     const folder = temporaryFolder(life);
     const port = await freePort();
     const log = join(folder, 'bank.log');
-    const bank = await startProgram(bankLaunch(port, folder, tls), port, cores.others, log);
+    const bank = await startProgram(
+      bankLaunch({ port, folder, delayMs: bankDelayMs }, tls),
+      port,
+      cores.others,
+      log,
+    );
     life.after(() => bank.stop());
     return port;
   };
@@ -114,7 +124,18 @@ async function emptyDatabase(server: ReturnType<typeof startPostgres>): Promise<
   return url;
 }
 
-function bankLaunch(port: number, folder: string, tls?: TlsFiles): Launch {
-  if (isInstalled('nginx')) return nginxBank({ port, folder }, tls);
-  return runOnNode('programs/node-bank.ts', [port, ...(tls ? [tls.caFile, tls.certFile, tls.keyFile] : [])]);
+interface BankSettings {
+  readonly port: number;
+  readonly folder: string;
+  readonly delayMs: number;
+}
+
+/** nginx cannot delay an answer. */
+function bankLaunch({ port, folder, delayMs }: BankSettings, tls?: TlsFiles): Launch {
+  if (delayMs === 0 && isInstalled('nginx')) return nginxBank({ port, folder }, tls);
+  return runOnNode('programs/node-bank.ts', [
+    port,
+    delayMs,
+    ...(tls ? [tls.caFile, tls.certFile, tls.keyFile] : []),
+  ]);
 }

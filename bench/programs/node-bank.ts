@@ -1,6 +1,6 @@
 /**
- * Simulates the bank if nginx is not installed: 600 bytes to every GET, a new payment to every POST. Arguments: PORT
- * [CA-FILE CERT-FILE KEY-FILE]; with the files, it uses TLS and requires a client certificate of that authority.
+ * Simulates the bank if nginx is not installed, or if it takes a time: 600 bytes to every GET, a new payment to every POST. Arguments:
+ * PORT DELAY-MS [CA-FILE CERT-FILE KEY-FILE]; with the files, it uses TLS and requires a client certificate of that authority.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -11,9 +11,14 @@ import { cachedBody, initiationResponse, locationOf } from '../traffic.ts';
 
 const json = { 'Content-Type': 'application/json' };
 
-const [, , port, caFile, certFile, keyFile] = process.argv;
+const [, , port, delayMs, caFile, certFile, keyFile] = process.argv;
 
-const respond: RequestListener = (request, response) => {
+const respond: RequestListener = (...exchange) => {
+  if (Number(delayMs) === 0) respondNow(...exchange);
+  else setTimeout(respondNow, Number(delayMs), ...exchange);
+};
+
+const respondNow: RequestListener = (request, response) => {
   if (request.method !== 'POST') {
     response.writeHead(200, json).end(cachedBody);
     return;

@@ -2,8 +2,9 @@
  * Affinity: which environment created a payment, and for which tenant. The ledger stores it together with the bank's answer to the
  * initiation, and it is never given to another tenant. Two banks may assign the same payment id; then both affinities are stored.
  *
- * Every lookup reads the database, because another instance may have stored a second affinity. Each instance also caches what it stored or
- * read, so that these payments stay usable while the database is unreachable.
+ * A lookup reads the database, because another instance may have stored a second affinity; only for a status, what was read in the last
+ * second is recent enough. Each instance also caches what it stored or read, so that these payments stay usable while the database is
+ * unreachable.
  */
 
 import { LRUCache } from 'lru-cache';
@@ -42,8 +43,31 @@ export type AffinityStore = ReturnType<typeof createAffinityStore>;
 const maxCachedPayments = 100_000;
 /** Longest time between renewals of a payment in use, in milliseconds; half the expiry time if that is shorter. */
 const renewEveryMs = 24 * 3_600_000;
+/** For how long what was read is recent enough for a status. Milliseconds. */
+const recentForMs = 1_000;
 /** How often the ids of a payment are read again because another instance has changed them. */
 const maxLooks = 10;
+
+/** What the payment is looked up for: a status that is read often, another read, or a write. */
+export type PaymentUse = 'status' | 'read' | 'write';
+
+interface Cached {
+  readonly affinities: readonly PaymentAffinity[];
+  /** When all of them were read, in milliseconds of `performance.now()`; an affinity that was stored later is among them. */
+  readonly readAtMs: number;
+  /** The affinities as a promise: one for all requests. */
+  readonly resolved: Promise<readonly PaymentAffinity[]>;
+}
+
+const cachedOf = (affinities: readonly PaymentAffinity[], readAtMs: number): Cached => ({
+  ...{ affinities, readAtMs },
+  resolved: Promise.resolve(affinities),
+});
+
+const isKnownTo = (tenantId: string, affinities: readonly PaymentAffinity[]) =>
+  affinities.some(({ tenant }) => tenant === tenantId);
+
+const neverRead = { affinities: [], readAtMs: Number.NEGATIVE_INFINITY } as const;
 
 const bankIdsShape = z.object({
   payment: z.string().optional(),
@@ -52,29 +76,42 @@ const bankIdsShape = z.object({
 
 /** @param expiresAfterMs how long a payment is remembered after its last use, unless it is permanent */
 export function createAffinityStore(payments: PaymentTable, expiresAfterMs: number) {
-  const cache = new LRUCache<string, readonly PaymentAffinity[]>({ max: maxCachedPayments });
+  const cache = new LRUCache<string, Cached>({ max: maxCachedPayments });
 
-  async function environmentsOf(
+  function environmentsOf(
     paymentId: string,
     tenantId: string,
-    { isWrite = false } = {},
+    use: PaymentUse = 'read',
   ): Promise<readonly PaymentAffinity[]> {
+    const cached = use === 'status' ? cache.get(paymentId) : undefined;
+    const isRecent = cached && performance.now() - cached.readAtMs < recentForMs;
+    return isRecent && isKnownTo(tenantId, cached.affinities)
+      ? cached.resolved
+      : readEnvironments(paymentId, tenantId, use);
+  }
+
+  async function readEnvironments(
+    paymentId: string,
+    tenantId: string,
+    use: PaymentUse,
+  ): Promise<readonly PaymentAffinity[]> {
+    const readAtMs = performance.now();
     let stored: readonly StoredPayment[];
     try {
       stored = await payments.find(paymentId);
     } catch (thrown) {
       const cached = lastSeen(paymentId);
-      if (!isWrite && cached.some(({ tenant }) => tenant === tenantId)) return cached;
+      if (use !== 'write' && isKnownTo(tenantId, cached)) return cached;
       throw thrown;
     }
     const affinities = stored.map(affinityOf);
-    if (affinities.length > 0) cache.set(paymentId, affinities);
+    if (affinities.length > 0) cache.set(paymentId, cachedOf(affinities, readAtMs));
     else cache.delete(paymentId);
     for (const payment of stored) if (payment.tenant === tenantId) renewIfDue(payment);
     return affinities;
   }
 
-  const lastSeen = (paymentId: string): readonly PaymentAffinity[] => cache.get(paymentId) ?? [];
+  const lastSeen = (paymentId: string): readonly PaymentAffinity[] => cache.get(paymentId)?.affinities ?? [];
 
   /** In the background: if it fails, the next use tries again. */
   function renewIfDue(payment: StoredPayment): void {
@@ -83,13 +120,13 @@ export function createAffinityStore(payments: PaymentTable, expiresAfterMs: numb
   }
 
   function cacheStored(paymentId: string, affinity: PaymentAffinity): void {
-    const cached = cache.peek(paymentId) ?? [];
+    const { affinities: cached, readAtMs } = cache.peek(paymentId) ?? neverRead;
     const hasThis = cached.some(
       ({ environment, tenant }) => environment === affinity.environment && tenant === affinity.tenant,
     );
     if (hasThis)
       cache.delete(paymentId); // the bank has given the id again: the table may have another product
-    else cache.set(paymentId, [...cached, affinity]);
+    else cache.set(paymentId, cachedOf([...cached, affinity], readAtMs));
   }
 
   async function addBankIds(added: LaterIds, looksLeft = maxLooks): Promise<void> {
@@ -110,7 +147,7 @@ export function createAffinityStore(payments: PaymentTable, expiresAfterMs: numb
      * All affinities of a payment id, other tenants' included; none if there is no such payment.
      *
      * @param tenantId the caller's; while the database is unreachable, the cached affinities are used only if one of them is that of this tenant
-     * @param options `isWrite`: the cache may lack a second payment with this id, so it never decides where a write goes
+     * @param use the cache may lack a second payment with this id, so it never decides where a write goes
      * @throws GatewayError STATE_UNAVAILABLE if neither the database nor the cache can answer
      */
     environmentsOf,

@@ -16,7 +16,7 @@ import type { Handler, Stage } from '../request/stage.ts';
 import { whenAdmitted } from '../request/when-admitted.ts';
 import type { BeforeDeadline } from '../store/before-deadline.ts';
 import type { ActiveEnvironment } from './active-environment.ts';
-import type { AffinityStore, PaymentAffinity } from './affinity.ts';
+import type { AffinityStore, PaymentAffinity, PaymentUse } from './affinity.ts';
 import { type AssignPaymentDependencies, assignPayment, isPermanent } from './assign-payment.ts';
 import {
   notConfiguredError,
@@ -130,9 +130,7 @@ function routeByAffinity(
   const { affinity, beforeDeadline, prefetchStatus, prefetchPermit } = dependencies;
   const { tenantIdOf, environmentWith } = identitiesOf(request);
   const tenantId = tenantIdOf(request.client.tenant);
-  const stored = affinity.environmentsOf(paymentId, tenantId, {
-    isWrite: request.operation.lane === 'write',
-  });
+  const stored = affinity.environmentsOf(paymentId, tenantId, useOf(request));
   const found = beforeDeadline(stored, request.deadlineAtMs);
   const lastSeen = affinity.lastSeen(paymentId).find(({ tenant }) => tenant === tenantId);
   const prefetched = lastSeen && prefetchStatus(request, lastSeen.environment);
@@ -144,6 +142,13 @@ function routeByAffinity(
     const name = routeKnownPayment(request, affinities);
     return passOn(dependencies, request, { name, why: 'affinity', affinities, prefetched }, next);
   });
+}
+
+/** An id that only the bank can have issued, and a second environment of the payment, may have been recorded a moment ago. */
+function useOf({ operation, requestedEnvironment }: PisRequest): PaymentUse {
+  const { lane, readsStatus, unusualIds } = operation;
+  if (lane === 'write') return 'write';
+  return readsStatus && unusualIds.length === 0 && requestedEnvironment === undefined ? 'status' : 'read';
 }
 
 /**

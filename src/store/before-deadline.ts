@@ -15,7 +15,16 @@ export function createBeforeDeadline(setDeadline = createDeadlines()): BeforeDea
   return <Result>(statements: Promise<Result>, deadlineAtMs: number) => {
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
     const clear = setDeadline(deadlineAtMs, () => reject(noAnswerBeforeDeadline()));
-    statements.then(resolve, reject).finally(clear);
+    statements.then(
+      (result) => {
+        clear();
+        resolve(result);
+      },
+      (thrown: unknown) => {
+        clear();
+        reject(thrown);
+      },
+    );
     return promise;
   };
 }

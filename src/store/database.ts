@@ -21,6 +21,8 @@ export type Row = Readonly<Record<string, Value>>;
 /** A statement that is executed for a number of rows at once. */
 export interface Statement<Input extends Columns> {
   readonly columns: Input;
+  /** It changes nothing, and needs no transaction. */
+  readonly isRead?: boolean;
   /**
    * A statement before this one, in the same transaction. In PostgreSQL both see the rows as they were before, so they must not change the
    * same rows. It returns rows, which the other one can read.

@@ -67,6 +67,7 @@ export const claim = statement({
 });
 
 export const read = statement({
+  isRead: true,
   columns: keyColumns,
   sql: (input) =>
     `SELECT ledger.*, now_ms() AS read_at FROM ${input} AS i JOIN ledger ON ${sameKey('ledger', 'i')}`,
@@ -129,6 +130,7 @@ export const recordAnswer = statement({
 
 /** Whether the answer to an initiation of another tenant, which may be the one that has created the payment, is still on its way. */
 export const waitsForOther = statement({
+  isRead: true,
   columns: { ...attemptColumns, environment: 'text' },
   sql: (input) => `
     SELECT i.attempt FROM ${input} AS i JOIN ledger l ON ${sameAttempt('l', 'i')}

@@ -56,6 +56,11 @@ export function openSqlite(file: string, wall: () => number = steadyWall): Datab
 
   const checkFiles = () => translated(file, () => connection().checkFiles());
 
+  function outsideTransaction<Result>(run: () => Result): Result {
+    checkFiles();
+    return run();
+  }
+
   function inTransaction<Result>(run: () => Result): Result {
     const { database } = connection();
     checkFiles();
@@ -80,8 +85,12 @@ export function openSqlite(file: string, wall: () => number = steadyWall): Datab
           all(sql, hasTime ? [...values, connection().now()] : values);
         return texts.map(execute).at(-1) ?? [];
       };
+      const runAll = () => rows.flatMap(run);
       try {
-        return { rows: inTransaction(() => rows.flatMap(run)), refused: new Map() };
+        return {
+          rows: statement.isRead ? outsideTransaction(runAll) : inTransaction(runAll),
+          refused: new Map(),
+        };
       } catch (thrown) {
         if (!(thrown instanceof DatabaseError)) throw thrown;
         if (rows.length === 1) return { rows: [], refused: new Map([[0, thrown]]) };

@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { createAffinityStore, type PaymentAffinity } from '../../../src/environments/affinity.ts';
+import {
+  createAffinityStore,
+  type PaymentAffinity,
+  type PaymentUse,
+} from '../../../src/environments/affinity.ts';
 import type { Database } from '../../../src/store/database.ts';
 import { migrate } from '../../../src/store/migrations.ts';
 import { createPaymentTable } from '../../../src/store/payments.ts';
@@ -64,6 +68,45 @@ describe('the affinity of a payment', () => {
     const before = connection.statements.length;
     await Promise.all(['p-1', 'p-2', 'p-1'].map((id) => one.environmentsOf(id, 'shop')));
     assert.equal(connection.statements.length, before + 1);
+  });
+});
+
+describe('the affinities that an instance has read for a status', () => {
+  test('are recent enough for a second, for a status of a payment of the same tenant', async (t) => {
+    const { database, connection, one } = await start(t);
+    let nowMs = performance.now();
+    t.mock.method(performance, 'now', () => nowMs);
+    await storePayment(database, 'p-1', inSandbox);
+    /** How many statements a lookup costs. */
+    const lookUp = async (tenant: string, use: PaymentUse) => {
+      const before = connection.statements.length;
+      assert.deepEqual(await one.environmentsOf('p-1', tenant, use), [inSandbox]);
+      return connection.statements.length - before;
+    };
+    assert.equal(await lookUp('shop', 'status'), 1);
+    nowMs += 999;
+    assert.equal(await lookUp('shop', 'status'), 0);
+    assert.equal(await lookUp('rival', 'status'), 1, 'it may have a payment of its own since');
+    assert.equal(await lookUp('shop', 'read'), 1);
+    assert.equal(await lookUp('shop', 'write'), 1);
+    nowMs += 1_000;
+    assert.equal(await lookUp('shop', 'status'), 1);
+  });
+
+  test('are not recent because the instance has stored one of them', async (t) => {
+    const { database, one } = await start(t);
+    await storePayment(database, 'p-1', inProduction);
+    one.cacheStored('p-1', inSandbox);
+    assert.deepEqual(await one.environmentsOf('p-1', 'shop', 'status'), [inProduction]);
+  });
+
+  test('contain what the instance stores after that', async (t) => {
+    const { database, one } = await start(t);
+    await storePayment(database, 'p-1', inSandbox);
+    await one.environmentsOf('p-1', 'shop', 'status');
+    await storePayment(database, 'p-1', inProduction);
+    one.cacheStored('p-1', inProduction);
+    assert.deepEqual(await one.environmentsOf('p-1', 'shop', 'status'), [inSandbox, inProduction]);
   });
 });
 
