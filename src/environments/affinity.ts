@@ -2,8 +2,8 @@
  * Affinity: which environment created a payment, and for which tenant. The ledger stores it together with the bank's answer to the
  * initiation, and it is never given to another tenant. Two banks may assign the same payment id; then both affinities are stored.
  *
- * A lookup reads the database, because another instance may have stored a second affinity; only for a status, what was read in the last
- * second is recent enough. Each instance also caches what it stored or read, so that these payments stay usable while the database is
+ * A lookup reads the database, because another instance may have stored a second affinity. Only if there is no other instance, what was
+ * read in the last second is recent enough for a status. Each instance also caches what it stored or read, so that these payments stay usable while the database is
  * unreachable.
  */
 
@@ -83,7 +83,7 @@ export function createAffinityStore(payments: PaymentTable, expiresAfterMs: numb
     tenantId: string,
     use: PaymentUse = 'read',
   ): Promise<readonly PaymentAffinity[]> {
-    const cached = use === 'status' ? cache.get(paymentId) : undefined;
+    const cached = use === 'status' && payments.isAlone ? cache.get(paymentId) : undefined;
     const isRecent = cached && performance.now() - cached.readAtMs < recentForMs;
     return isRecent && isKnownTo(tenantId, cached.affinities)
       ? cached.resolved

@@ -111,7 +111,8 @@ function routeInitiation(
 ): Promise<PisResponse> {
   return activeAtClaim(dependencies.active, request).then((environment) => {
     const name = routeNewPayment(request, configuredActive(request, environment));
-    return passOn(dependencies, request, { name, why: routingReason(request) }, next);
+    const why = dependencies.environments.size === 1 ? 'only-one' : routingReason(request);
+    return passOn(dependencies, request, { name, why }, next);
   });
 }
 
@@ -144,11 +145,10 @@ function routeByAffinity(
   });
 }
 
-/** An id that only the bank can have issued, and a second environment of the payment, may have been recorded a moment ago. */
-function useOf({ operation, requestedEnvironment }: PisRequest): PaymentUse {
-  const { lane, readsStatus, unusualIds } = operation;
+/** An id that only the bank can have issued may have been recorded a moment ago. */
+function useOf({ operation: { lane, readsStatus, unusualIds } }: PisRequest): PaymentUse {
   if (lane === 'write') return 'write';
-  return readsStatus && unusualIds.length === 0 && requestedEnvironment === undefined ? 'status' : 'read';
+  return readsStatus && unusualIds.length === 0 ? 'status' : 'read';
 }
 
 /**

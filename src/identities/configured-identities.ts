@@ -3,6 +3,7 @@
 import { UnusableConfigError } from '../config/config-errors.ts';
 import { asGatewayError, GatewayError } from '../request/errors.ts';
 import type { Identities } from '../request/identities.ts';
+import { collect } from '../store/collect.ts';
 import type { IdentityTable, StoredIdentities, StoredName, StoredNames } from '../store/identities.ts';
 import type { Log } from '../telemetry/log.ts';
 import {
@@ -160,7 +161,14 @@ export function createConfiguredIdentities(
     if (fixed.size < settings.environments.length) noteAddresses(known, await table.readAddresses());
   }
 
-  async function renew(): Promise<Identities> {
+  /** Requests that need it in one turn of the event loop share a read. */
+  const renewBatch = collect(async (requests: readonly undefined[]) => {
+    const renewed = await renewNow();
+    return requests.map(() => renewed);
+  });
+  const renew = () => renewBatch(undefined);
+
+  async function renewNow(): Promise<Identities> {
     try {
       const { revision } = await names.refresh();
       const known = current();

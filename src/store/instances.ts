@@ -17,7 +17,7 @@ export function createInstanceTable(database: Database, instance: string) {
   const isAlone = database.dialect === 'sqlite';
 
   return {
-    /** Reports that this instance lives: every second. A gap of 3 s begins `reporting_since` anew. @throws DatabaseError, as every function here */
+    /** Reports that this instance lives: every second. After a gap of 3 s, `reporting_since` starts again. @throws DatabaseError, as every function here */
     async report(): Promise<void> {
       if (isAlone) await database.query('DELETE FROM instance WHERE id <> $1', [instance]);
       await database.query(

@@ -60,6 +60,9 @@ export function createPaymentTable(database: Database) {
   });
 
   return {
+    /** Whether no other process stores payments. */
+    isAlone: database.dialect === 'sqlite',
+
     /** All payments with this id, those of other tenants included: in the order of their initiations. */
     find: (paymentId: string): Promise<readonly StoredPayment[]> => findBatch(paymentId),
 

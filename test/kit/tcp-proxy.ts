@@ -17,7 +17,8 @@ export interface TcpProxy {
   refuse(): void;
   accept(): void;
   /**
-   * Cuts a connection on which a client sends these bytes: before they reach the server, or when its answer arrives.
+   * Cuts a connection on which a client sends these bytes: before they reach the server, or when its answer arrives. A prepared statement of
+   * PostgreSQL counts as its text.
    *
    * @returns a function that says how many connections were cut, and one that ends this
    */
@@ -43,6 +44,7 @@ export async function startTcpProxy(life: TestScope, port: number): Promise<TcpP
       one.on('error', () => other.destroy()).on('close', () => other.destroy());
     }
     if (isRefusing) client.destroy();
+    const withStatements = createStatementReader();
     let isCutAtAnswer = false;
     const cutNow = () => {
       cuts += 1;
@@ -51,7 +53,8 @@ export async function startTcpProxy(life: TestScope, port: number): Promise<TcpP
     };
     client.on('data', async (bytes) => {
       await thawed?.promise;
-      if (cut?.sent.test(bytes.toString('latin1'))) {
+      const sent = withStatements(bytes.toString('latin1'));
+      if (cut?.sent.test(sent)) {
         if (cut.when === 'before') return cutNow();
         isCutAtAnswer = true;
       }
@@ -103,5 +106,21 @@ export async function startTcpProxy(life: TestScope, port: number): Promise<TcpP
         },
       };
     },
+  };
+}
+
+/**
+ * A client of PostgreSQL sends the text of a statement once for a connection, and then only its name (messages Parse and Bind of the
+ * protocol).
+ *
+ * @returns a function that adds the texts of the statements that are named in what a client sends
+ */
+function createStatementReader(): (sent: string) => string {
+  const texts = new Map<string, string>();
+  return (sent) => {
+    for (const [, name = '', text = ''] of sent.matchAll(/(penstock_[0-9a-f]{32})\0([^\0]+)\0/g))
+      texts.set(name, text);
+    const named = Array.from(sent.matchAll(/penstock_[0-9a-f]{32}/g), ([name]) => texts.get(name) ?? '');
+    return [sent, ...named].join('\n');
   };
 }
