@@ -61,14 +61,25 @@ export const idIn = (names: readonly StoredName[], name: string): string =>
 export const newestName = (names: readonly StoredName[], id: string): string =>
   names.findLast((known) => known.id === id)?.name ?? id;
 
-/** The names and credentials of the configuration that are not in the database. */
-export function missingIn(stored: StoredIdentities, settings: IdentitySettings): NewIdentities {
+/** The names of the configuration that are not in the database. */
+function missingNames({ tenants, environments }: StoredNames, settings: IdentitySettings) {
   const isNew = (names: readonly StoredName[]) => (name: string) =>
     names.every((known) => known.name !== name);
+  return {
+    tenants: settings.tenants.filter(isNew(tenants)),
+    environments: settings.environments.map(({ name }) => name).filter(isNew(environments)),
+  };
+}
+
+/** Whether each configured tenant and environment is in the database. */
+export const hasNamesOf = (stored: StoredNames, settings: IdentitySettings): boolean =>
+  Object.values(missingNames(stored, settings)).every((missing) => missing.length === 0);
+
+/** The names and credentials of the configuration that are not in the database. */
+export function missingIn(stored: StoredIdentities, settings: IdentitySettings): NewIdentities {
   const credentials = new Map(settings.credentials.map(({ hash, tenant }) => [hash, tenant]));
   return {
-    tenants: settings.tenants.filter(isNew(stored.tenants)),
-    environments: settings.environments.map(({ name }) => name).filter(isNew(stored.environments)),
+    ...missingNames(stored, settings),
     credentials: [...credentials]
       .filter(([hash]) => !stored.credentials.has(hash))
       .map(([hash, tenant]) => ({ hash, tenant: idIn(stored.tenants, tenant) })),
@@ -82,18 +93,6 @@ export function missingIn(stored: StoredIdentities, settings: IdentitySettings):
 function isSafeWithoutClients({ tenants, credentials }: StoredIdentities): boolean {
   const anonymous = idIn(tenants, anonymousTenant);
   return [...credentials.values()].every((tenant) => tenant === anonymous);
-}
-
-/** Whether each configured tenant and environment is in the database. */
-export function hasNamesOf(
-  { tenants, environments }: StoredNames,
-  settings: Pick<IdentitySettings, 'tenants' | 'environments'>,
-): boolean {
-  const has = (known: readonly StoredName[], name: string) => known.some((one) => one.name === name);
-  return (
-    settings.tenants.every((name) => has(tenants, name)) &&
-    settings.environments.every(({ name }) => has(environments, name))
-  );
 }
 
 /** The clients whose credentials belong to other tenants than the configuration says. */

@@ -104,7 +104,7 @@ const tables = (types: { readonly bytes: string; readonly time: string; readonly
     tenant text NOT NULL
   );
 
-  -- Increased when a credential gets another tenant, or the first clients appear: what an instance knew before is out of date.
+  -- Increased when a credential gets another tenant, or is new: what an instance knew before is out of date.
   CREATE TABLE identity_revision (
     only_row boolean PRIMARY KEY CHECK (only_row),
     revision ${types.time} NOT NULL

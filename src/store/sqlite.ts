@@ -98,8 +98,7 @@ export function openSqlite(file: string, wall: () => number = steadyWall): Datab
       }
     },
     async query(sql, values = []) {
-      checkFiles();
-      return all(sql.replaceAll(/\$(\d+)/g, '?$1'), values);
+      return outsideTransaction(() => all(sql.replaceAll(/\$(\d+)/g, '?$1'), values));
     },
     execute: async (script) => inTransaction(() => exec(script)),
     async close() {
