@@ -71,6 +71,8 @@ export class Attempt implements WriteAheadMark {
   #isDoubtLogged = false;
   /** The newest outcome that is not stored yet. */
   #unstored: Write | undefined = undefined;
+  /** Ends with the last write of an outcome; never rejects. */
+  #storing: Promise<unknown> = Promise.resolve();
 
   constructor(
     services: LedgerServices,
@@ -250,7 +252,12 @@ export class Attempt implements WriteAheadMark {
     return this.#store(() => table.markInDoubt(sent, { why, ...(outcome && { outcome }) }));
   }
 
-  /** Stores an outcome in place of an earlier one. @throws DatabaseError; it is then tried again until it succeeds */
+  /**
+   * Stores an outcome in place of an earlier one, and after it: an earlier one that the database executes late might find the row of a later
+   * attempt.
+   *
+   * @throws DatabaseError; it is then tried again until it succeeds
+   */
   async #store(write: Write): Promise<RecordOutcome> {
     const { attempt } = this.#claim;
     const { unstored, running, wakeRepeats } = this.#services;
@@ -267,14 +274,20 @@ export class Attempt implements WriteAheadMark {
       return outcome;
     };
     try {
-      return await store();
+      return await this.#afterOthers(store);
     } catch (thrown) {
       if (this.#unstored === write)
         unstored.set(attempt, async () => {
-          if (this.#unstored === write) await store();
+          if (this.#unstored === write) await this.#afterOthers(store);
         });
       throw thrown;
     }
+  }
+
+  #afterOthers(store: Write): Promise<RecordOutcome> {
+    const stored = this.#storing.then(store);
+    this.#storing = stored.catch(() => {});
+    return stored;
   }
 
   #onTwoAttempts(): void {

@@ -74,7 +74,8 @@ export const read = statement({
 });
 
 /**
- * The write-ahead mark. Changes nothing if the revision of the identities has increased since the request was identified.
+ * The write-ahead mark. Changes nothing if the revision of the identities has increased since the request was identified, or if another
+ * attempt with this key has reached the bank.
  *
  * A repeated mark of the same attempt renews the times: the request is sent on another connection, and the answer is awaited from then on.
  */
@@ -83,7 +84,7 @@ export const mark = statement({
   sql: (input) => `
     UPDATE ledger SET step = 'sending', environment = i.environment, marked_at = now_ms(), listened_until = now_ms() + i.listen_ms
     FROM ${input} AS i WHERE ${sameAttempt('ledger', 'i')} AND ledger.step IN (${stepsBefore('sending')})
-      AND i.identity_revision = (SELECT revision FROM identity_revision)
+      AND ledger.other_attempt IS NULL AND i.identity_revision = (SELECT revision FROM identity_revision)
     RETURNING ledger.attempt`,
 });
 
@@ -137,14 +138,19 @@ export const waitsForOther = statement({
     WHERE EXISTS (${earlierOfOthers} AND o.step = 'sending' AND o.listened_until > now_ms())`,
 });
 
-/** Deletes the row of a request that was never sent; that of one that was sent is kept for the window. */
+/**
+ * Deletes the row of a request that was never sent; that of one that was sent is kept for the window. If another attempt has reached the
+ * bank, the row stays in doubt: a repeat might pay what that one has paid.
+ */
 export const release = statement({
   columns: attemptColumns,
   before: {
     table: 'ledger',
     sql: (input) => `
-      UPDATE ledger SET step = 'released', ended_at = now_ms(), why = NULL, outcome = NULL WHERE ${isAmong(input)}
-        AND (step = 'sending' OR (step = 'in-doubt' AND other_attempt IS NULL) OR (step = 'claimed' AND follows_released))`,
+      UPDATE ledger SET why = other_attempt, outcome = NULL,
+        step = CASE WHEN other_attempt IS NULL THEN 'released' ELSE 'in-doubt' END,
+        ended_at = CASE WHEN other_attempt IS NULL THEN now_ms() END
+      WHERE ${isAmong(input)} AND (step IN ('sending', 'in-doubt') OR (step = 'claimed' AND follows_released))`,
   },
   sql: (input) =>
     `DELETE FROM ledger WHERE ${isAmong(input)} AND step = 'claimed' AND NOT follows_released RETURNING attempt`,
@@ -184,7 +190,11 @@ export const resolveHappened = statement({
   },
   before: {
     table: 'payment',
-    sql: (input) => insertPayment(input, { environment: 'l.environment', where: 'l.why IS NOT NULL' }),
+    sql: (input) =>
+      insertPayment(input, {
+        environment: 'l.environment',
+        where: `l.why IS NOT NULL AND l.step IN (${stepsBefore('happened')})`,
+      }),
   },
   sql: (input, changed) => `
     UPDATE ledger SET step = 'happened', why = NULL, other_attempt = NULL, ended_at = now_ms(),
@@ -221,10 +231,11 @@ export const insertLost = statement({
 
 /** Gives the row of an attempt that was sent back to it, if the other attempt that has the row now has sent nothing: its mark then fails. */
 export const takeBack = statement({
-  columns: { ...attemptColumns, other: 'text', instance: 'text', environment: 'text' },
+  columns: { ...claimColumns, other: 'text', environment: 'text' },
   sql: (input) => `
-    UPDATE ledger SET attempt = i.attempt, instance = i.instance, environment = i.environment, step = 'sending', marked_at = now_ms(),
-      listened_until = now_ms(), ended_at = NULL
+    UPDATE ledger SET step = 'sending', attempt = i.attempt, instance = i.instance, environment = i.environment, path = i.path,
+      fingerprint_key = i.fingerprint_key, fingerprint_request = i.fingerprint_request, fingerprint_content = i.fingerprint_content,
+      is_first_factor = i.is_first_factor, marked_at = now_ms(), listened_until = now_ms(), ended_at = NULL
     FROM ${input} AS i WHERE ${sameKey('ledger', 'i')} AND ledger.attempt = i.other AND ledger.step IN ('claimed', 'released')
     RETURNING ledger.attempt`,
 });

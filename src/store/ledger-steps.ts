@@ -43,6 +43,11 @@ export const transitions: readonly Transition[] = [
     when: 'the answer was late, and names the payment, which the operator did not',
   },
   { from: 'answered', to: 'happened', when: 'an operator says so after an answer such as 504' },
+  {
+    from: 'happened',
+    to: 'happened',
+    when: 'another attempt has reached the bank, too, and an operator has looked at both',
+  },
   { from: 'in-doubt', to: 'none', when: 'an operator says that it did not happen' },
   { from: 'answered', to: 'none', when: 'the same after an answer such as 504, or its window has passed' },
   { from: 'released', to: 'none', when: 'its window has passed' },

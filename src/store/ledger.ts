@@ -259,9 +259,8 @@ export function createLedgerTable(database: Database) {
 
   const takeBack = (sent: SentWrite, { attempt }: LedgerRow) =>
     changes(statements.takeBack, {
-      ...attemptColumns(sent),
+      ...claimColumns(sent),
       other: attempt ?? null,
-      instance: sent.instance,
       environment: sent.environment,
     });
 

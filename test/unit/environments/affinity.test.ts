@@ -74,7 +74,7 @@ describe('the affinity of a payment', () => {
 describe('the affinities that an instance has read for a status', () => {
   test('are recent enough for a second, for a status of a payment of the same tenant', async (t) => {
     const { database, connection, one } = await start(t);
-    let nowMs = performance.now();
+    let nowMs = Math.round(performance.now());
     t.mock.method(performance, 'now', () => nowMs);
     await storePayment(database, 'p-1', inSandbox);
     /** How many statements a lookup costs. */

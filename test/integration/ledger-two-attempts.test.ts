@@ -1,0 +1,160 @@
+/** Two attempts of one write, after the database has lost the row of the first one, or an operator was wrong about it. */
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { describe, type TestContext, test } from 'node:test';
+import type { Database } from '../../src/store/database.ts';
+import { createLedgerTable } from '../../src/store/ledger.ts';
+import { newGatewayDatabase } from '../kit/database.ts';
+import { nameOfStatement } from '../kit/database-statements.ts';
+import { shortDeadlines } from '../kit/gateway.ts';
+import { again, answer, claimKinds, mark, newClaim, send, sentTo } from '../kit/ledger-claims.ts';
+import { skipWithoutPostgres } from '../kit/postgres.ts';
+import { startStubBank } from '../kit/stub-bank.ts';
+import { client, pay, shareDatabase, verdictOf } from '../kit/tenants.ts';
+import { until } from '../kit/within.ts';
+
+const json = [['Content-Type', 'application/json']] as const;
+const created = JSON.stringify({
+  transactionStatus: 'RCVD',
+  paymentId: 'p1',
+  _links: { self: { href: '/v1/payments/sepa-credit-transfers/p1' } },
+});
+
+for (const dialect of ['sqlite', 'postgres'] as const)
+  describe(`two attempts, ${dialect}`, { skip: dialect === 'postgres' && skipWithoutPostgres }, () => {
+    async function start(t: TestContext) {
+      const database = await newGatewayDatabase(t, dialect);
+      return { database, ledger: createLedgerTable(database) };
+    }
+
+    /** The bank has executed the first attempt, and the second one is being sent. */
+    async function startReported(t: TestContext) {
+      const { database, ledger } = await start(t);
+      const first = newClaim();
+      await send(ledger, first);
+      await database.query('DELETE FROM ledger');
+      const second = again(first);
+      await send(ledger, second);
+      assert.equal(await ledger.recordAnswer(sentTo(first), answer), 'two-attempts');
+      return { database, ledger, second };
+    }
+
+    test('the second one is in doubt if the bank refuses it, and no third one is sent', async (t) => {
+      const { ledger, second } = await startReported(t);
+      await ledger.release(second);
+      assert.deepEqual(await claimKinds(ledger, [again(second)]), ['exists: in-doubt']);
+      await ledger.release(second);
+      const [listed] = await ledger.inDoubt(10);
+      assert.equal(listed?.attempt, second.attempt);
+      assert.match(String(listed?.why), /another attempt/);
+    });
+
+    test('the second one is not sent on another connection', async (t) => {
+      const { ledger, second } = await startReported(t);
+      assert.equal(await ledger.mark(mark(second)), false);
+    });
+
+    test('an operator can resolve it only when it has ended, and names no payment before', async (t) => {
+      const { database, ledger, second } = await startReported(t);
+      const named = { ...answer.created, paymentId: 'payment-2' };
+      assert.equal(await ledger.resolveHappened(second, named), false);
+      assert.deepEqual(await database.query('SELECT payment_id FROM payment'), []);
+      await ledger.release(second);
+      assert.equal(await ledger.resolveHappened(second, named), true);
+      assert.equal(await ledger.countInDoubt(), 0);
+    });
+
+    test('an operator can resolve it again, if the first one is reported after that', async (t) => {
+      const { database, ledger } = await start(t);
+      const first = newClaim();
+      await send(ledger, first);
+      await database.query('DELETE FROM ledger');
+      const second = again(first);
+      await send(ledger, second);
+      await ledger.markInDoubt(sentTo(second), { why: 'no answer' });
+      assert.equal(await ledger.resolveHappened(second), true);
+      assert.equal(await ledger.recordAnswer(sentTo(first), answer), 'two-attempts');
+      assert.equal(await ledger.countInDoubt(), 1);
+      assert.equal(await ledger.resolveHappened(second), true);
+      assert.equal(await ledger.countInDoubt(), 0);
+    });
+
+    test('a row that is taken back has the fingerprints of the attempt that was sent', async (t) => {
+      const { database, ledger } = await start(t);
+      const first = newClaim();
+      await send(ledger, first);
+      await database.query('DELETE FROM ledger');
+      const other = again(first, {
+        fingerprintContent: 'other',
+        fingerprintRequest: 'other',
+        path: '/other',
+      });
+      assert.deepEqual(await claimKinds(ledger, [other]), ['claimed']);
+      assert.equal(await ledger.recordAnswer(sentTo(first), answer), 'recorded');
+      const row = await ledger.read(first);
+      assert.deepEqual(
+        [row?.step, row?.fingerprint_content, row?.fingerprint_request, row?.path],
+        ['answered', 'content', 'request', first.path],
+      );
+    });
+
+    test('a doubt that is stored late, after the release, is no report of two attempts', async (t) => {
+      const late = Promise.withResolvers<void>();
+      const bank = await startStubBank(t, async () => {
+        if (bank.requests.length > 1) return { status: 201, headers: json, body: created };
+        await late.promise;
+        return {
+          status: 429,
+          headers: json,
+          body: '{"tppMessages":[{"category":"ERROR","code":"ACCESS_EXCEEDED"}]}',
+        };
+      });
+      const { startAnother } = await shareDatabase(t, dialect);
+      const sections = {
+        environments: { sandbox: { baseUrl: bank.baseUrl } },
+        clients: [client('shop')],
+        ...shortDeadlines,
+      };
+      const [reached, mayContinue] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      let database: Database | undefined;
+      const gateway = await startAnother(sections, (given) => {
+        database = given;
+        return {
+          ...given,
+          async batch(statement, rows) {
+            if (nameOfStatement(statement) === 'markInDoubt') {
+              reached.resolve();
+              await mayContinue.promise;
+            }
+            return given.batch(statement, rows);
+          },
+        };
+      });
+      const requestId = randomUUID();
+      const first = pay(gateway, 'shop', requestId);
+      await reached.promise;
+      assert.equal(verdictOf(await first), 'OUTCOME_UNKNOWN');
+      late.resolve();
+      assert.equal(verdictOf(await pay(gateway, 'shop', requestId)), 'DUPLICATE_IN_FLIGHT');
+      mayContinue.resolve();
+      await until(
+        10_000,
+        'the late answer has released the first attempt, and a repeat is paid',
+        async () => {
+          const reply = await pay(gateway, 'shop', requestId);
+          return reply.status === 201;
+        },
+      );
+      const rows = await database?.query('SELECT step, why, other_attempt FROM ledger');
+      assert.deepEqual(
+        rows?.map((row) => ({ ...row })),
+        [{ step: 'answered', why: null, other_attempt: null }],
+      );
+      assert.deepEqual(
+        gateway.logLines.filter((line) => line.includes('two attempts')),
+        [],
+      );
+      assert.equal(bank.requests.length, 2);
+    });
+  });
