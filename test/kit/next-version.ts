@@ -20,34 +20,51 @@ export interface NextVersion {
   load(): Promise<typeof import('../../src/store/gateway-database.ts')>;
 }
 
-/** Removed when the test ends. */
+/** It writes the column of `expansion`. Removed when the test ends. */
 export function createNextVersion(life: TestScope, ...more: readonly NextMigration[]): NextVersion {
   const folder = temporaryFolder(life);
   for (const name of readdirSync(root))
     if (name !== 'src' && name !== '.git') symlinkSync(join(root, name), join(folder, name));
   cpSync(join(root, 'src'), join(folder, 'src'), { recursive: true });
-  const file = join(folder, 'src/store/migrations.ts');
+  const store = join(folder, 'src/store');
   const added = more.map(
     ({ oldest, sql }) => `  ${JSON.stringify({ oldest, sqlite: sql, postgres: sql })},\n`,
   );
-  const [before = '', after, ...others] = readFileSync(file, 'utf8').split('\n];\n\n/** The newest version');
-  assert.ok(after !== undefined && others.length === 0, 'the end of the list of migrations is found');
-  writeFileSync(file, `${before}\n${added.join('')}];\n\n/** The newest version${after}`);
+  replaceIn(
+    join(store, 'migrations.ts'),
+    '\n];\n\n/** The newest version',
+    `\n${added.join('')}];\n\n/** The newest version`,
+  );
+  if (more.includes(expansion)) {
+    const file = join(store, 'ledger-statements.ts');
+    replaceIn(file, 'INTO ledger AS l (request_id,', 'INTO ledger AS l (channel, request_id,');
+    replaceIn(
+      file,
+      "SELECT i.request_id, i.tenant, i.operation, i.payment, 'claimed'",
+      "SELECT 'api', i.request_id, i.tenant, i.operation, i.payment, 'claimed'",
+    );
+  }
   return {
     main: join(folder, 'src/main.ts'),
-    load: () => import(join(folder, 'src/store/gateway-database.ts')),
+    load: () => import(join(store, 'gateway-database.ts')),
   };
 }
 
-/** Another column and an index, which the builds of the version before do not know, and can leave alone. */
+function replaceIn(file: string, text: string, replacement: string): void {
+  const parts = readFileSync(file, 'utf8').split(text);
+  assert.equal(parts.length, 2, `${file} contains once: ${text}`);
+  writeFileSync(file, parts.join(replacement));
+}
+
+/** A column with a default and an index: builds that do not know them can use the database. */
 export const expansion: NextMigration = {
   oldest: 1,
   sql: `ALTER TABLE ledger ADD COLUMN channel text NOT NULL DEFAULT 'api';
     CREATE INDEX ledger_channel ON ledger (channel);`,
 };
 
-/** Removes a column that only the first version uses. */
+/** Without the default, PostgreSQL refuses the claims of builds that do not write the column. */
 export const contraction: NextMigration = {
   oldest: 2,
-  sql: 'ALTER TABLE ledger DROP COLUMN fingerprint_key',
+  sql: 'ALTER TABLE ledger ALTER COLUMN channel DROP DEFAULT',
 };
