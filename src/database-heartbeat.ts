@@ -6,7 +6,7 @@
 import type { ActiveEnvironment } from './environments/active-environment.ts';
 import { createPeriodicTask, heartbeatMs, type PeriodicTask } from './periodic-task.ts';
 import { type Database, DatabaseError } from './store/database.ts';
-import { refuseWithoutAccess } from './store/gateway-database.ts';
+import { refuseWithoutAccess, UnusableDatabaseError } from './store/gateway-database.ts';
 import type { InstanceTable } from './store/instances.ts';
 import type { Log } from './telemetry/log.ts';
 import type { Holds } from './upstream/circuit/holds.ts';
@@ -19,7 +19,7 @@ export interface DatabaseHeartbeat extends PeriodicTask {
    * @throws UnusableDatabaseError, or Error that says what is wrong with the file
    */
   first(): Promise<void>;
-  /** Whether it was found usable since the start. */
+  /** Whether it was found usable since the start, and this build may still use it. */
   isPrepared(): boolean;
   /** What is wrong with the database, as a sentence; `undefined` if nothing is. */
   problem(): string | undefined;
@@ -30,6 +30,8 @@ interface DatabaseHeartbeatDependencies {
   readonly instances: Pick<InstanceTable, 'report'>;
   /** Checks the schema, and applies the migrations that are missing. */
   readonly prepare: () => Promise<void>;
+  /** @throws UnusableDatabaseError if a migration has excluded this build */
+  readonly checkSchema: () => Promise<void>;
   readonly activeEnvironment: Pick<ActiveEnvironment, 'read'>;
   readonly holds: Pick<Holds, 'refresh'>;
   readonly log: Log;
@@ -43,6 +45,7 @@ export function createDatabaseHeartbeat({
   dialect,
   instances,
   prepare,
+  checkSchema,
   activeEnvironment,
   holds,
   log,
@@ -55,6 +58,7 @@ export function createDatabaseHeartbeat({
     if (!isPrepared) await prepare();
     isPrepared = true;
     await instances.report();
+    await checkSchema(); // after the report: a migration that excludes this build has either seen the report, or is seen here
     await activeEnvironment.read();
     await holds.refresh();
   }
@@ -72,6 +76,7 @@ export function createDatabaseHeartbeat({
       setProblem(undefined);
     } catch (thrown) {
       failures += 1;
+      if (thrown instanceof UnusableDatabaseError) isPrepared = false;
       if (failures > 1 || !isPrepared) setProblem(reasonOf(thrown));
     }
     return failures === 0 ? heartbeatMs : retryIntervalMs;

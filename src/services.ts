@@ -35,7 +35,12 @@ import type { CachePlaces } from './status-cache/cache-store.ts';
 import { createActiveEnvironmentTable } from './store/active-environment.ts';
 import { createAuditTable } from './store/audit.ts';
 import type { Database } from './store/database.ts';
-import { type GatewayDatabases, prepareDatabase, usableWhen } from './store/gateway-database.ts';
+import {
+  type GatewayDatabases,
+  prepareDatabase,
+  refuseUnusableSchema,
+  usableWhen,
+} from './store/gateway-database.ts';
 import { createHoldTable } from './store/holds.ts';
 import { createIdentityTable, type IdentityTable } from './store/identities.ts';
 import { createInstanceTable, type InstanceTable } from './store/instances.ts';
@@ -228,6 +233,7 @@ export function createServices(
     dialect: database.dialect,
     instances,
     prepare: () => prepareDatabase(heartbeatDatabase, config.state),
+    checkSchema: () => refuseUnusableSchema(heartbeatDatabase, config.state),
     activeEnvironment,
     holds,
     log,

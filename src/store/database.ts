@@ -68,8 +68,13 @@ export interface Database {
   ): Promise<BatchResult>;
   /** Executes one statement with `$1`, `$2`. @throws DatabaseError */
   query(sql: string, values?: readonly Value[]): Promise<readonly Row[]>;
-  /** Executes several statements without values, separated by semicolons, in one transaction. @throws DatabaseError */
-  execute(script: string): Promise<void>;
+  /**
+   * Executes several statements without values, separated by semicolons, in one transaction.
+   *
+   * @param maxMs how long PostgreSQL may take, instead of the 2 s of every statement
+   * @throws DatabaseError
+   */
+  execute(script: string, maxMs?: number): Promise<void>;
   close(): Promise<void>;
 }
 

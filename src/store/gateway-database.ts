@@ -5,7 +5,7 @@ import { dirname } from 'node:path';
 import { UnusableConfigError } from '../config/config-errors.ts';
 import type { StateSettings } from '../config/schema.ts';
 import { type Database, DatabaseAccessError, DatabaseError } from './database.ts';
-import { applyPostgresSettings, migrate, schemaVersion, schemaVersionOf } from './migrations.ts';
+import { applyPostgresSettings, migrate, readSchema, tooNewFor } from './migrations.ts';
 import { connectPostgres } from './postgres.ts';
 import { postgresProblems, serverProblems } from './postgres-settings.ts';
 import { inMemory, openSqlite } from './sqlite.ts';
@@ -22,7 +22,7 @@ export interface GatewayDatabases {
 }
 
 /** A database that this build cannot use until somebody changes something: a restart does not help. */
-class UnusableDatabaseError extends UnusableConfigError {}
+export class UnusableDatabaseError extends UnusableConfigError {}
 
 /** Connects or opens the file with the first statement. */
 export function openGatewayDatabase(settings: DatabaseSettings): GatewayDatabases {
@@ -36,8 +36,8 @@ const open = ({ postgres, file }: DatabaseSettings, connections?: number): Datab
 /**
  * Checks that the database has been created, and applies the migrations that are missing; a database in memory is created.
  *
- * @throws UnusableDatabaseError if it is empty, newer, too old, has the wrong settings, or refuses the role; DatabaseError if it cannot
- * be reached
+ * @throws UnusableDatabaseError if it is empty, too new, on a server that is too old, has the wrong settings, or refuses the role;
+ * DatabaseError if it cannot be reached, or an older instance is running that a migration would break
  */
 export async function prepareDatabase(database: Database, settings: DatabaseSettings): Promise<void> {
   if (settings.postgres === null) return prepare(database, settings);
@@ -70,14 +70,16 @@ function refuse(problems: readonly string[]): void {
   if (problems.length > 0) throw new UnusableDatabaseError(`state.postgres: ${problems.join('; ')}`);
 }
 
-async function refuseUnusableSchema(database: Database, { postgres, file }: DatabaseSettings): Promise<void> {
+/** @throws UnusableDatabaseError if the database is empty or too new */
+export async function refuseUnusableSchema(
+  database: Database,
+  { postgres, file }: DatabaseSettings,
+): Promise<void> {
   const isMissing = postgres === null && file !== null && existsSync(dirname(file)) && !existsSync(file);
-  const present = isMissing ? 0 : await schemaVersionOf(database);
-  if (present > schemaVersion)
-    throw new UnusableDatabaseError(
-      `${nameOf({ postgres, file })} has schema version ${present}, and this version of Penstock knows ${schemaVersion}: start the newer version`,
-    );
-  if (present === 0)
+  const present = isMissing ? { version: 0, oldest: 0 } : await readSchema(database);
+  const problem = tooNewFor(present);
+  if (problem !== undefined) throw new UnusableDatabaseError(`${nameOf({ postgres, file })} ${problem}`);
+  if (present.version === 0)
     throw new UnusableDatabaseError(
       `${nameOf({ postgres, file })} ${isMissing ? 'does not exist' : 'is empty'}: if it is new, create its tables with penstock migrate; otherwise check the address, or whether its volume is mounted`,
     );
@@ -94,7 +96,7 @@ export function usableWhen(isPrepared: () => boolean, database: Database): Datab
     ...database,
     batch: (statement, rows) => (isPrepared() ? database.batch(statement, rows) : notPrepared()),
     query: (sql, values) => (isPrepared() ? database.query(sql, values) : notPrepared()),
-    execute: (script) => (isPrepared() ? database.execute(script) : notPrepared()),
+    execute: (script, maxMs) => (isPrepared() ? database.execute(script, maxMs) : notPrepared()),
   };
 }
 
@@ -117,8 +119,8 @@ export async function migrateDatabase(
 
 async function migrateAll(database: Database) {
   if (database.dialect === 'postgres') refuse(await serverProblems(database));
-  const from = await schemaVersionOf(database);
+  const { version: from } = await readSchema(database);
   await migrate(database);
   if (database.dialect === 'postgres') await applyPostgresSettings(database);
-  return { from, to: await schemaVersionOf(database) };
+  return { from, to: (await readSchema(database)).version };
 }

@@ -2,6 +2,7 @@
 
 import type { Database, Row } from './database.ts';
 import { abandon, instanceLeaseMs, isAlive } from './ledger-statements.ts';
+import { schemaVersion } from './migrations.ts';
 
 /** The writes that are recovered at once. */
 const maxRecovered = 1_000;
@@ -21,7 +22,7 @@ export function createInstanceTable(database: Database, instance: string) {
     async report(): Promise<void> {
       if (isAlone) await database.query('DELETE FROM instance WHERE id <> $1', [instance]);
       await database.query(
-        `INSERT INTO instance AS own (id, seen_at, reporting_since) VALUES ($1, now_ms(), now_ms())
+        `INSERT INTO instance AS own (id, seen_at, reporting_since, schema_version) VALUES ($1, now_ms(), now_ms(), ${schemaVersion})
          ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, reporting_since =
            CASE WHEN own.seen_at < excluded.seen_at - ${instanceLeaseMs / 2} THEN excluded.seen_at ELSE own.reporting_since END`,
         [instance],

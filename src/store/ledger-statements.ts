@@ -34,6 +34,18 @@ const answerColumns = {
   is_permanent: 'boolean',
 } as const;
 
+/**
+ * What is read of a row. Listed, because a prepared statement that returns `*` fails when the migration of a newer build adds a column.
+ */
+const readColumns = [
+  ...['request_id', 'tenant', 'operation', 'payment', 'step', 'attempt', 'instance', 'environment', 'path'],
+  ...['fingerprint_key', 'fingerprint_request', 'fingerprint_content', 'is_first_factor', 'follows_released'],
+  ...['payment_id', 'outcome', 'why', 'other_attempt', 'status', 'headers', 'body'],
+  ...['claimed_at', 'marked_at', 'listened_until', 'ended_at'],
+]
+  .map((name) => `ledger.${name}`)
+  .join(', ');
+
 const sameKey = (one: string, other: string) =>
   ['request_id', 'tenant', 'operation', 'payment']
     .map((name) => `${one}.${name} = ${other}.${name}`)
@@ -70,7 +82,7 @@ export const read = statement({
   isRead: true,
   columns: keyColumns,
   sql: (input) =>
-    `SELECT ledger.*, now_ms() AS read_at FROM ${input} AS i JOIN ledger ON ${sameKey('ledger', 'i')}`,
+    `SELECT ${readColumns}, now_ms() AS read_at FROM ${input} AS i JOIN ledger ON ${sameKey('ledger', 'i')}`,
 });
 
 /**
@@ -176,7 +188,7 @@ export const abandon = statement({
   },
   sql: (input) => `
     UPDATE ledger SET step = 'in-doubt', why = coalesce(why, 'the gateway instance that sent it has ended')
-    WHERE ${isAmong(input)} AND step = 'sending' RETURNING *`,
+    WHERE ${isAmong(input)} AND step = 'sending' RETURNING ${readColumns}`,
 });
 
 /** As happened, with the id of the payment if the bank has named it: unless the payment belongs to another tenant. */

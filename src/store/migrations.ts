@@ -2,10 +2,14 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Database, DatabaseAccessError, DatabaseError, hasNoEffect } from './database.ts';
+import { instanceLeaseMs } from './ledger-statements.ts';
 import { setPostgresSettings } from './postgres-settings.ts';
 
-/** A script for each dialect. A released migration never changes. */
-type Migration = Readonly<Record<Database['dialect'], string>>;
+/** A script for each dialect. A released migration never changes. docs/architecture/migrations.md says how to write one. */
+interface Migration extends Readonly<Record<Database['dialect'], string>> {
+  /** The oldest version of the schema whose builds can use the database after this migration. */
+  readonly oldest: number;
+}
 
 const tables = (types: { readonly bytes: string; readonly time: string; readonly options: string }) => `
   CREATE TABLE ledger (
@@ -72,7 +76,9 @@ const tables = (types: { readonly bytes: string; readonly time: string; readonly
     id text PRIMARY KEY,
     seen_at ${types.time} NOT NULL,
     -- Since when it has reported without a gap.
-    reporting_since ${types.time} NOT NULL
+    reporting_since ${types.time} NOT NULL,
+    -- The newest one that its build knows.
+    schema_version integer NOT NULL
   )${types.options};
 
   CREATE TABLE active_environment (
@@ -140,6 +146,7 @@ const tables = (types: { readonly bytes: string; readonly time: string; readonly
 
 const migrations: readonly Migration[] = [
   {
+    oldest: 1,
     sqlite: tables({ bytes: 'blob', time: 'integer', options: '' }),
     postgres: `
       CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS
@@ -154,39 +161,92 @@ export const schemaVersion = migrations.length;
 /** For how long a lock on the schema is tried again: an instance that migrates, or a long transaction. */
 const attempts = 20;
 const retryAfterMs = 250;
+/**
+ * While a migration waits for a lock on a table, all later statements on the table wait behind it. Shorter than `lock_timeout` of the role,
+ * after which these statements fail.
+ */
+const lockTimeout = '100ms';
+/** A migration may build an index. Milliseconds. */
+const maxMigrationMs = 600_000;
 
-/** @returns the version of the schema; 0 for an empty database. @throws DatabaseError */
-export async function schemaVersionOf(database: Database): Promise<number> {
+/** What a database contains. An empty one has version 0. */
+export interface Schema {
+  readonly version: number;
+  /** The oldest version whose builds can use it. */
+  readonly oldest: number;
+}
+
+/** @throws DatabaseError */
+export async function readSchema(database: Database): Promise<Schema> {
   const exists =
     database.dialect === 'sqlite'
       ? `SELECT 1 AS one FROM sqlite_schema WHERE name = 'penstock_schema'`
       : `SELECT 1 AS one WHERE to_regclass('penstock_schema') IS NOT NULL`;
-  if ((await database.query(exists)).length === 0) return 0;
-  const [row] = await database.query('SELECT max(version) AS version FROM penstock_schema');
-  return Number(row?.version ?? 0);
+  if ((await database.query(exists)).length === 0) return { version: 0, oldest: 0 };
+  const [row] = await database.query(
+    'SELECT max(version) AS version, max(oldest) AS oldest FROM penstock_schema',
+  );
+  return { version: Number(row?.version ?? 0), oldest: Number(row?.oldest ?? 0) };
+}
+
+/** Why this build cannot use the database, to be put behind its name; `undefined` if it can. */
+export function tooNewFor({ version, oldest }: Schema): string | undefined {
+  if (oldest <= schemaVersion) return undefined;
+  return `has schema version ${version}, which only versions of Penstock that know ${oldest} or a later one can use; this one knows ${schemaVersion}: start a newer version`;
 }
 
 /**
- * Applies the migrations that are missing, each in a transaction of its own. Several instances may do so at the same time.
+ * Applies the migrations that are missing, each in a transaction of its own. Several instances may do so at the same time. A newer database
+ * that this build can use is left as it is.
  *
- * @throws DatabaseError if the schema is newer than this build, or cannot be changed
+ * @throws DatabaseError if the database is too new for this build, cannot be changed, or is used by an instance that is too old for a
+ * migration
  */
 export async function migrate(database: Database): Promise<void> {
-  let present: number;
+  let present: Schema;
   do {
-    present = await untilUnlocked(database, async () => {
-      const version = await schemaVersionOf(database);
-      const next = migrations[version];
-      if (next) await database.execute(scriptOf(database, next[database.dialect], version + 1));
-      return next ? version + 1 : version;
-    });
-    if (present > schemaVersion)
-      throw new DatabaseError(
-        `the database has schema version ${present}, and this version of Penstock knows ${schemaVersion}; start a newer version`,
-        'none-ever',
-      );
-  } while (present < schemaVersion);
+    present = await untilUnlocked(database, () => applyNext(database));
+    const problem = tooNewFor(present);
+    if (problem !== undefined) throw new DatabaseError(`the database ${problem}`, 'none-ever');
+  } while (present.version < schemaVersion);
 }
+
+/** @returns what the database contains then */
+async function applyNext(database: Database): Promise<Schema> {
+  const present = await readSchema(database);
+  const next = migrations[present.version];
+  if (!next) return present;
+  const version = present.version + 1;
+  const { oldest } = next;
+  /** A SQLite file has no other instance. */
+  const mayStopInstances = database.dialect === 'postgres' && present.version > 0 && oldest > present.oldest;
+  await database.execute(
+    `${database.dialect === 'postgres' ? limits : ''}
+    CREATE TABLE IF NOT EXISTS penstock_schema (version integer PRIMARY KEY, oldest integer NOT NULL);
+    -- First: of two instances, the other one waits for it, and is then refused.
+    INSERT INTO penstock_schema (version, oldest) VALUES (${version}, ${oldest});
+    ${mayStopInstances ? refuseWhileOlderInstancesLive(version, oldest) : ''}
+    ${next[database.dialect]}`,
+    maxMigrationMs,
+  );
+  return { version, oldest };
+}
+
+const limits = `SET LOCAL lock_timeout = '${lockTimeout}'; SET LOCAL statement_timeout = 0;`;
+
+/**
+ * Reports of instances wait until the transaction ends: an instance that starts at this moment is either found, or finds the new version
+ * after its report.
+ */
+const refuseWhileOlderInstancesLive = (version: number, oldest: number): string => `
+    LOCK TABLE instance IN SHARE MODE;
+    DO $check$ DECLARE living text; BEGIN
+      SELECT string_agg(id, ', ' ORDER BY id) INTO living FROM instance
+        WHERE schema_version < ${oldest} AND seen_at > now_ms() - ${instanceLeaseMs};
+      IF living IS NOT NULL THEN
+        RAISE EXCEPTION 'schema version ${version} cannot be used by instances that are running: stop %, or replace them with a version of Penstock that knows schema version ${oldest}', living;
+      END IF;
+    END $check$;`;
 
 /** For the role of this connection, valid for new ones. The schema may have been created by another role. @throws DatabaseError */
 export async function applyPostgresSettings(database: Database): Promise<void> {
@@ -204,14 +264,4 @@ async function untilUnlocked<Result>({ dialect }: Database, run: () => Promise<R
       await sleep(retryAfterMs);
     }
   }
-}
-
-/** The version is stored first: of two instances, the other one waits for it, and is then refused. */
-function scriptOf({ dialect }: Database, migration: string, version: number): string {
-  const limits =
-    dialect === 'postgres' ? `SET LOCAL lock_timeout = '1s'; SET LOCAL statement_timeout = 0;` : '';
-  return `${limits}
-    CREATE TABLE IF NOT EXISTS penstock_schema (version integer PRIMARY KEY);
-    INSERT INTO penstock_schema (version) VALUES (${version});
-    ${migration}`;
 }

@@ -27,7 +27,8 @@ export type PaymentTable = ReturnType<typeof createPaymentTable>;
 const find = statement({
   columns: { payment_id: 'text' },
   sql: (input) => `
-    SELECT payment.*, now_ms() - payment.used_at AS unused_ms
+    SELECT payment.payment_id, payment.environment, payment.tenant, payment.initiated_as, payment.bank_ids, payment.is_permanent,
+      now_ms() - payment.used_at AS unused_ms
     FROM ${input} AS i JOIN payment ON payment.payment_id = i.payment_id ORDER BY payment.created_at, payment.environment`,
 });
 

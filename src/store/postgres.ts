@@ -44,9 +44,13 @@ export function connectPostgres(
 
   let canPrepare = true;
 
-  async function run(client: PoolClient, query: QueryConfig): Promise<readonly Row[]> {
+  async function run(
+    client: PoolClient,
+    query: QueryConfig,
+    maxMs: number = timeoutMs,
+  ): Promise<readonly Row[]> {
     try {
-      const { rows } = await withTimeout(client, client.query<Row>(query));
+      const { rows } = await withTimeout(client, client.query<Row>(query), maxMs);
       return rows;
     } catch (cause) {
       throw databaseError(cause);
@@ -109,9 +113,9 @@ export function connectPostgres(
     },
     query: (sql, values = []) => withClient((client) => run(client, { text: sql, values: [...values] })),
     // Several statements in one message are one transaction.
-    execute: (script) =>
+    execute: (script, maxMs) =>
       withClient(async (client) => {
-        await run(client, { text: script });
+        await run(client, { text: script }, maxMs);
       }),
     close: async () => {
       if (!pool.ending) await pool.end();
@@ -120,12 +124,16 @@ export function connectPostgres(
 }
 
 /** Ends a connection whose statement takes too long: `statement_timeout` does not end the wait for a standby. */
-async function withTimeout<Result>(client: PoolClient, result: Promise<Result>): Promise<Result> {
+async function withTimeout<Result>(
+  client: PoolClient,
+  result: Promise<Result>,
+  maxMs: number,
+): Promise<Result> {
   const { promise, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
     if (client instanceof Client) client.connection.stream.destroy();
-    reject(new Error(`no answer within ${timeoutMs} ms`));
-  }, timeoutMs);
+    reject(new Error(`no answer within ${maxMs} ms`));
+  }, maxMs);
   try {
     return await Promise.race([result, promise]);
   } finally {
@@ -166,7 +174,7 @@ class NotPreparedError extends DatabaseError {}
 
 /**
  * A pooler has given this connection to another client in the meantime, so that the name does not exist, or exists already (26000, 42P05).
- * Or a migration has changed the columns that a prepared statement returns (0A000).
+ * Or a migration has changed the type of a column that a prepared statement returns (0A000).
  */
 const notPreparedCodes: ReadonlySet<string> = new Set(['26000', '42P05', '0A000']);
 

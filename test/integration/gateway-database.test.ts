@@ -97,16 +97,27 @@ for (const [kind, { skip, settings: newSettings, name }] of Object.entries(kinds
       assert.equal(await instancesIn(settings), settings.postgres ? 0 : 1);
     });
 
-    test('refuses the start with a newer database', async (t) => {
+    test('starts with a newer database that this version can use, and refuses one that it cannot use', async (t) => {
       const settings = await newSettings(t);
       await migrateDatabase(settings);
-      await withDatabase(settings, (database) =>
-        database.query('INSERT INTO penstock_schema (version) VALUES (1000)'),
-      );
-      await assert.rejects(
-        assembled(t, settings).start(),
-        /has schema version 1000, and this version of Penstock knows 1: start the newer version/,
-      );
+      const migrated = (version: number, oldest: number) =>
+        withDatabase(settings, (database) =>
+          database.query('INSERT INTO penstock_schema (version, oldest) VALUES ($1, $2)', [version, oldest]),
+        );
+      await migrated(999, 1);
+      const gateway = assembled(t, settings);
+      assert.equal((await readiness((await gateway.start()).adminPort)).status, 200);
+      await gateway.stop();
+      assert.deepEqual(await migrateDatabase(settings), { from: 999, to: 999 });
+      await migrated(1000, 2);
+      await assert.rejects(assembled(t, settings).start(), (error: Error) => {
+        assert.ok(error.message.startsWith(`${name}: `), error.message);
+        assert.match(
+          error.message,
+          /has schema version 1000, which only versions of Penstock that know 2 or a later one can use; this one knows 1: start a newer version$/,
+        );
+        return true;
+      });
     });
   });
 

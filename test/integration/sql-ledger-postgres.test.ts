@@ -7,10 +7,21 @@ import { DatabaseError } from '../../src/store/database.ts';
 import { createInstanceTable } from '../../src/store/instances.ts';
 import { createLedgerTable } from '../../src/store/ledger.ts';
 import { migrate } from '../../src/store/migrations.ts';
+import { createPaymentTable } from '../../src/store/payments.ts';
 import { connectPostgres } from '../../src/store/postgres.ts';
 import { postgresProblems, synchronousStandbys } from '../../src/store/postgres-settings.ts';
 import { newMigratedPostgres } from '../kit/database.ts';
-import { again, answer, claimKinds, mark, newClaim, reportAs, send, sentTo } from '../kit/ledger-claims.ts';
+import {
+  again,
+  answer,
+  claimKinds,
+  mark,
+  newClaim,
+  reportAs,
+  send,
+  sentTo,
+  withPayment,
+} from '../kit/ledger-claims.ts';
 import { newPostgresDatabase, skipWithoutPostgres, startPostgres } from '../kit/postgres.ts';
 import { startTcpProxy } from '../kit/tcp-proxy.ts';
 import { until, within } from '../kit/within.ts';
@@ -150,7 +161,7 @@ describe('the ledger in PostgreSQL', { skip: skipWithoutPostgres }, () => {
 
   for (const [what, sql] of [
     ['a pooler gives its connection to another client', 'DEALLOCATE ALL'],
-    ['another instance changes the tables', 'ALTER TABLE ledger ADD COLUMN of_next_version text'],
+    ['a migration changes the type of a column', 'ALTER TABLE ledger ALTER COLUMN status TYPE bigint'],
   ] as const)
     test(`executes its statements without preparing them if ${what}`, async (t) => {
       const database = connectPostgres(await newMigratedPostgres(), { connections: 1 });
@@ -169,6 +180,38 @@ describe('the ledger in PostgreSQL', { skip: skipWithoutPostgres }, () => {
       await send(ledger, newClaim());
       assert.equal(await ledger.recordAnswer(sentTo(first), answer), 'recorded');
     });
+
+  test('keeps its prepared statements when the migration of a newer version adds columns', async (t) => {
+    const database = connectPostgres(await newMigratedPostgres(), { connections: 1 });
+    t.after(() => database.close());
+    await reportAs(database, 'one');
+    const [ledger, payments] = [createLedgerTable(database), createPaymentTable(database)];
+    /** How often prepared statements were executed. */
+    const countExecuted = async () => {
+      const [row] = await database.query(
+        "SELECT sum(generic_plans + custom_plans)::integer AS executed FROM pg_prepared_statements WHERE name LIKE 'penstock%'",
+      );
+      return Number(row?.executed);
+    };
+    /** With the statements whose rows are read. */
+    const pay = async (paymentId: string) => {
+      const claim = newClaim();
+      await send(ledger, claim);
+      assert.equal(await ledger.recordAnswer(sentTo(claim), withPayment(paymentId)), 'recorded');
+      assert.equal((await ledger.read(claim))?.step, 'answered');
+      assert.equal((await payments.find(paymentId)).length, 1);
+      const [left, own] = [newClaim(), createInstanceTable(database, 'one')];
+      await send(ledger, left);
+      assert.equal((await own.recover(() => false)).length, 1);
+    };
+    await pay('before');
+    const executed = await countExecuted();
+    assert.ok(executed > 5, 'claim, mark, answer, read, find and abandon');
+    for (const table of ['ledger', 'payment', 'instance'])
+      await database.query(`ALTER TABLE ${table} ADD COLUMN of_next_version text NOT NULL DEFAULT 'new'`);
+    await pay('after');
+    assert.equal(await countExecuted(), 2 * executed);
+  });
 
   test('survives a restart of the server, and keeps what was confirmed', async (t) => {
     const server = await startPostgres(t);

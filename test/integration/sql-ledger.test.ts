@@ -6,7 +6,7 @@ import { describe, type TestContext, test } from 'node:test';
 import type { Database } from '../../src/store/database.ts';
 import { createInstanceTable } from '../../src/store/instances.ts';
 import { createLedgerTable, type NewClaim } from '../../src/store/ledger.ts';
-import { migrate, schemaVersionOf } from '../../src/store/migrations.ts';
+import { migrate, readSchema } from '../../src/store/migrations.ts';
 import { databaseKinds } from '../kit/databases.ts';
 import {
   again,
@@ -45,17 +45,21 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds))
 
     test('has the newest schema, and migrates it once', async (t) => {
       const { database } = await start(t);
-      const version = await schemaVersionOf(database);
+      const schema = await readSchema(database);
       await migrate(database);
-      assert.equal(await schemaVersionOf(database), version);
-      assert.ok(version >= 1);
+      assert.deepEqual(await readSchema(database), schema);
+      assert.ok(schema.version >= 1);
     });
 
-    test('refuses a schema of a later version', async (t) => {
+    test('leaves a schema of a later version as it is, and refuses one that excludes this version', async (t) => {
       const { database } = await start(t);
-      await database.query('INSERT INTO penstock_schema (version) VALUES (1000)');
+      await database.query('INSERT INTO penstock_schema (version, oldest) VALUES (999, 1)');
+      await migrate(database);
+      assert.deepEqual(await readSchema(database), { version: 999, oldest: 1 });
+      await database.query('INSERT INTO penstock_schema (version, oldest) VALUES (1000, 2)');
       await assert.rejects(migrate(database), {
-        reason: `the database has schema version 1000, and this version of Penstock knows 1; start a newer version`,
+        reason:
+          'the database has schema version 1000, which only versions of Penstock that know 2 or a later one can use; this one knows 1: start a newer version',
       });
     });
 

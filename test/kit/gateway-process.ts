@@ -35,9 +35,9 @@ interface GatewayProcessOptions {
   readonly variables?: Readonly<Record<string, string>>;
   /** A shell's words before the program, such as `ulimit -n 60; exec`. */
   readonly shell?: string;
+  /** Of another version. */
+  readonly main?: string;
 }
-
-const main = 'src/main.ts';
 
 /**
  * Starts a gateway on free ports, unless `sections` names others, and waits until it serves; killed when the test ends.
@@ -46,7 +46,7 @@ const main = 'src/main.ts';
 export async function startGatewayProcess(
   life: TestScope,
   sections: Sections,
-  { variables = {}, shell = 'exec' }: GatewayProcessOptions = {},
+  { variables = {}, shell = 'exec', main = 'src/main.ts' }: GatewayProcessOptions = {},
 ): Promise<GatewayProcess> {
   const ports = { listen: await freePort(), admin: await freePort() };
   const file = writeConfigFile(life, stringify(onPorts(ports, sections)));

@@ -59,6 +59,6 @@ export const again = (claim: NewClaim, more: Partial<NewClaim> = {}) => ({
 /** As an instance that has reported for a minute. */
 export const reportAs = (database: Database, id: string) =>
   database.query(
-    'INSERT INTO instance (id, seen_at, reporting_since) VALUES ($1, now_ms(), now_ms() - 60000)',
+    'INSERT INTO instance (id, seen_at, reporting_since, schema_version) VALUES ($1, now_ms(), now_ms() - 60000, 1)',
     [id],
   );

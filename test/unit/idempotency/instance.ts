@@ -153,7 +153,7 @@ export async function startInstance(t: TestContext, options: InstanceOptions = {
     instances += 1;
     const id = `instance-${instances}`;
     await shared.query(
-      'INSERT INTO instance (id, seen_at, reporting_since) VALUES ($1, now_ms(), now_ms())',
+      'INSERT INTO instance (id, seen_at, reporting_since, schema_version) VALUES ($1, now_ms(), now_ms(), 1)',
       [id],
     );
     const database = createFaultyDatabase(shared);
