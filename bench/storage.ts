@@ -6,12 +6,13 @@
 import { randomUUID } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { Client } from 'pg';
-import type { Database, Row, Value } from '../src/store/database.ts';
+import type { Database } from '../src/store/database.ts';
 import { deleteInBatches } from '../src/store/delete-in-batches.ts';
 import { createLedgerTable } from '../src/store/ledger.ts';
 import { migrate } from '../src/store/migrations.ts';
 import { connectPostgres } from '../src/store/postgres.ts';
 import { answer, mark, newClaim, sentTo } from '../test/kit/ledger-claims.ts';
+import { explained } from '../test/kit/pages-read.ts';
 import { startPostgres } from '../test/kit/postgres.ts';
 import type { TestScope } from '../test/kit/test-scope.ts';
 import { until } from '../test/kit/within.ts';
@@ -211,19 +212,9 @@ async function timeDeletion(
 
 /** Deletes a batch. */
 async function pagesOfDeletion(database: Database, keptDays: number, from: number): Promise<number> {
-  let pages = Number.NaN;
-  const explained: Database = {
-    ...database,
-    async query(sql: string, given?: readonly Value[]): Promise<readonly Row[]> {
-      const rows = await database.query(`EXPLAIN (ANALYZE, BUFFERS) ${sql}`, given);
-      const [, hit = 0, , read = 0] =
-        /Buffers: shared hit=(\d+)( read=(\d+))?/.exec(rows.map((row) => row['QUERY PLAN']).join('\n')) ?? [];
-      pages = Number(hit) + Number(read);
-      return [];
-    },
-  };
-  await createLedgerTable(explained).deleteExpired(keptDays * dayMs, 1_000, from);
-  return pages;
+  const counted = explained(database);
+  await createLedgerTable(counted.database).deleteExpired(keptDays * dayMs, 1_000, from);
+  return counted.pages();
 }
 
 async function sizesOf(admin: Client): Promise<readonly string[]> {
