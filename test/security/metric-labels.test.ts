@@ -30,6 +30,7 @@ const allowedValues: Readonly<Record<string, readonly string[]>> = {
   level: ['harmful', 'notable', 'usual'],
   result: ['checked', 'sampled_out', 'shed', 'failed', 'not_counted'],
   kind: ['wait', 'stream'],
+  statement: ['claim', 'mark', 'record'],
   tenant: ['anonymous'], // otherwise the configured ones
 };
 
