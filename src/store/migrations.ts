@@ -150,9 +150,7 @@ const storageSettings = `
     autovacuum_vacuum_scale_factor = 0.02,
     -- Most rows never change again: they are frozen in small steps soon after they are inserted, and not all at once after months.
     autovacuum_vacuum_insert_scale_factor = 0.02,
-    autovacuum_freeze_min_age = 0);
-  -- The reports of each second are updates in place.
-  ALTER TABLE instance SET (fillfactor = 70);`;
+    autovacuum_freeze_min_age = 0);`;
 
 const migrations: readonly Migration[] = [
   {
