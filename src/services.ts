@@ -3,6 +3,7 @@
 import type { Config } from './config/schema.ts';
 import { type ContractGuard, createContractGuard } from './contract-guard/create-contract-guard.ts';
 import { createDatabaseHeartbeat, type DatabaseHeartbeat } from './database-heartbeat.ts';
+import { createDatabaseMetrics } from './database-metrics.ts';
 import { type ActiveEnvironment, createActiveEnvironment } from './environments/active-environment.ts';
 import { type AffinityStore, createAffinityStore } from './environments/affinity.ts';
 import { type AuditLog, createAuditLog } from './environments/audit-log.ts';
@@ -97,7 +98,7 @@ export interface Services {
   readonly loadShedding: LoadShedder;
   /** Flushes pending writes and refreshes shared data. Not in the heartbeat: it may be slow after an outage. */
   readonly maintenance: PeriodicTask;
-  /** Stores outcomes that are pending, and recovers what ended instances have left. */
+  /** Stores outcomes that are pending, recovers what ended instances have left, and reads the metrics of the database. */
   readonly ledgerTask: PeriodicTask;
   /** Deletes what has expired in the database. */
   readonly deletionTask: PeriodicTask;
@@ -119,10 +120,14 @@ export function createServices(
   instanceId: string = newInstanceName(),
 ): Services {
   const currentConfig: CurrentConfig = { value: config };
-  const database = usableWhen(() => databaseHeartbeat.isPrepared(), opened);
   const expectedInstances = () => currentConfig.value.shaping.expectedInstances;
   const telemetry = createTelemetry(log, config.tracing);
   const { metrics } = telemetry;
+  const databaseMetrics = createDatabaseMetrics(
+    usableWhen(() => databaseHeartbeat.isPrepared(), opened),
+    metrics,
+  );
+  const database = databaseMetrics.measured;
 
   const timeline = createTimeline({ journals: state.journals, instance: instanceId, log });
   const fleet = createFleet({ state, ownId: instanceId, events: fleetEvents(timeline) });
@@ -254,7 +259,7 @@ export function createServices(
   });
 
   const ledgerTask = createPeriodicTask(async () => {
-    await ledger.maintain();
+    await Promise.all([ledger.maintain(), databaseMetrics.refresh()]);
     return heartbeatMs;
   });
 

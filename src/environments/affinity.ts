@@ -169,7 +169,8 @@ export function createAffinityStore(payments: PaymentTable, expiresAfterMs: numb
     addBankIds: (added: LaterIds) => addBankIds(added),
 
     /** Deletes payments that have not been used for that long. @throws DatabaseError */
-    deleteExpired: () => deleteInBatches((limit) => payments.deleteExpired(expiresAfterMs, limit)),
+    deleteExpired: () =>
+      deleteInBatches((limit, from) => payments.deleteExpired(expiresAfterMs, limit, from)),
   };
 }
 

@@ -95,7 +95,7 @@ export function createLedgerServices({
       await Promise.allSettled([storeOutcomes(), recover(), inDoubt.refresh()]);
     },
     /** Deletes writes whose window has passed. @throws DatabaseError */
-    deleteExpired: () => deleteInBatches((limit) => table.deleteExpired(windowMs(), limit)),
+    deleteExpired: () => deleteInBatches((limit, from) => table.deleteExpired(windowMs(), limit, from)),
     /** Before the end of the process. Never rejects. */
     async flush(): Promise<void> {
       await storeOutcomes().catch(() => {});

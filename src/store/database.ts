@@ -56,6 +56,8 @@ export interface Database {
   readonly dialect: 'sqlite' | 'postgres';
   /** How its statements are sent together; by default as collect.ts says. */
   readonly batches?: BatchLimits;
+  /** Connections that execute a statement, and statements that wait for one; SQLite has none. */
+  readonly connections?: () => { readonly in_use: number; readonly waiting: number };
   /**
    * Executes a statement for all rows in one transaction. If the database refuses it, executes it for each row alone, so that one row
    * that cannot be stored does not fail the others.

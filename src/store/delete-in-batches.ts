@@ -4,8 +4,29 @@
 const deletedAtOnce = 1_000;
 const maxDeletions = 100;
 
-/** @param deleteSome deletes at most so many rows; returns how many */
-export async function deleteInBatches(deleteSome: (limit: number) => Promise<number>): Promise<void> {
-  for (let deletions = 0; deletions < maxDeletions; deletions += 1)
-    if ((await deleteSome(deletedAtOnce)) < deletedAtOnce) return;
+/** What one statement has deleted: the rows, and the time of the newest one, by which they are in order. */
+export interface Deleted {
+  readonly rows: number;
+  readonly newest: number;
 }
+
+/**
+ * @param deleteSome deletes at most `limit` rows, the oldest first, and none that is older than `from`. Each statement goes on where the
+ * one before it stopped: until a vacuum, PostgreSQL reads deleted rows again
+ */
+export async function deleteInBatches(
+  deleteSome: (limit: number, from: number) => Promise<Deleted>,
+): Promise<void> {
+  let from = 0;
+  for (let deletions = 0; deletions < maxDeletions; deletions += 1) {
+    const { rows, newest } = await deleteSome(deletedAtOnce, from);
+    if (rows < deletedAtOnce) return;
+    from = newest;
+  }
+}
+
+/** @param times of the deleted rows */
+export const deletedAt = (times: readonly number[]): Deleted => ({
+  rows: times.length,
+  newest: times.reduce((newest, time) => Math.max(newest, time), 0),
+});

@@ -16,6 +16,7 @@ import {
   type Row,
   type Statement,
 } from './database.ts';
+import { type Deleted, deletedAt } from './delete-in-batches.ts';
 import * as statements from './ledger-statements.ts';
 
 /** What identifies a write. `payment` is empty for an initiation. */
@@ -344,17 +345,23 @@ export function createLedgerTable(database: Database) {
       return found.length > 0;
     },
 
-    /** Deletes writes whose window has passed since they ended. @returns how many; call it again if that is `limit` */
-    async deleteExpired(windowMs: number, limit: number): Promise<number> {
+    /**
+     * Deletes writes whose window has passed since they ended, the oldest claims first.
+     *
+     * @param from the time of a claim: older ones are not looked at
+     */
+    async deleteExpired(windowMs: number, limit: number, from = 0): Promise<Deleted> {
+      // The conditions are repeated: a row that a new attempt claims at this moment stays. The time is read once, or no index would end the search.
+      const isExpired = `claimed_at < (SELECT now_ms() - $1) AND ended_at < (SELECT now_ms() - $1) AND why IS NULL`;
       const deleted = await database.query(
         `DELETE FROM ledger WHERE (request_id, tenant, operation, payment) IN (
            SELECT request_id, tenant, operation, payment FROM ledger
-           WHERE claimed_at < now_ms() - $1 AND ended_at < now_ms() - $1 AND why IS NULL
-           ORDER BY claimed_at LIMIT $2)
-         RETURNING attempt`,
-        [windowMs, limit],
+           WHERE ${isExpired} AND claimed_at >= $3 ORDER BY claimed_at LIMIT $2)
+           AND ${isExpired}
+         RETURNING claimed_at`,
+        [windowMs, limit, from],
       );
-      return deleted.length;
+      return deletedAt(deleted.map(({ claimed_at }) => Number(claimed_at)));
     },
   };
 

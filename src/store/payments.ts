@@ -5,6 +5,7 @@
 
 import { collect } from './collect.ts';
 import { type Database, type Row, statement, textOf } from './database.ts';
+import { type Deleted, deletedAt } from './delete-in-batches.ts';
 
 export interface StoredPayment {
   readonly paymentId: string;
@@ -106,17 +107,22 @@ export function createPaymentTable(database: Database) {
       return inserted.length > 0;
     },
 
-    /** Deletes payments that have not been used for this long. @returns how many; call it again if that is `limit` */
-    async deleteExpired(unusedMs: number, limit: number): Promise<number> {
+    /**
+     * Deletes payments that have not been used for this long, those first that have not been used for longest.
+     *
+     * @param from payments that were last used before this time are not looked at
+     */
+    async deleteExpired(unusedMs: number, limit: number, from = 0): Promise<Deleted> {
+      // The conditions are repeated: a payment that is used at this moment stays. The time is read once, or no index would end the search.
+      const isExpired = 'NOT is_permanent AND used_at < (SELECT now_ms() - $1)';
       const deleted = await database.query(
         `DELETE FROM payment WHERE (payment_id, environment) IN (
-           SELECT payment_id, environment FROM payment
-           WHERE NOT is_permanent AND used_at < now_ms() - $1 ORDER BY used_at LIMIT $2)
-           AND NOT is_permanent AND used_at < now_ms() - $1
-         RETURNING payment_id`,
-        [unusedMs, limit],
+           SELECT payment_id, environment FROM payment WHERE ${isExpired} AND used_at >= $3 ORDER BY used_at LIMIT $2)
+           AND ${isExpired}
+         RETURNING used_at`,
+        [unusedMs, limit, from],
       );
-      return deleted.length;
+      return deletedAt(deleted.map(({ used_at }) => Number(used_at)));
     },
   };
 }

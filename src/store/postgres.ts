@@ -95,6 +95,7 @@ export function connectPostgres(
 
   return {
     dialect: 'postgres',
+    connections: () => ({ in_use: pool.totalCount - pool.idleCount, waiting: pool.waitingCount }),
     batch(statement, rows) {
       const { columns, ...prepared } = preparedOf(statement);
       const queryOf = (some: readonly Readonly<Record<string, Value>>[]): QueryConfig => ({

@@ -98,6 +98,27 @@ export const metricsTable = {
     help: 'Writes, by the state of their X-Request-ID in the ledger.',
     labels: ['operation', 'verdict'],
   },
+  penstock_database_seconds: {
+    kind: 'histogram',
+    help: 'Duration of the statements that each write waits for, including failed ones: claim, mark (before the request is sent) and record (of the answer). Several writes share one. The wait for a connection is a part of it.',
+    labels: ['statement'],
+    buckets: seconds,
+  },
+  penstock_database_connections: {
+    kind: 'gauge',
+    help: 'Connections of this instance to PostgreSQL that execute a statement (in_use), and statements that wait for a connection (waiting).',
+    labels: ['state'],
+  },
+  penstock_oldest_unfinished_seconds: {
+    kind: 'gauge',
+    help: 'Age of the oldest write that is neither answered nor in doubt, of all instances; 0 if there is none. Read every 15 seconds; without a value if the database was unavailable.',
+    labels: [],
+  },
+  penstock_database_bytes: {
+    kind: 'gauge',
+    help: 'Size of the PostgreSQL database or of the SQLite file. Read every minute; without a value if the database was unavailable.',
+    labels: [],
+  },
   penstock_stored_bytes_total: {
     kind: 'counter',
     help: 'Bytes that the ledger stored, by tenant; counts towards idempotency.maxStoredPerTenant.',

@@ -110,6 +110,7 @@ function registerGauge(options: MetricOptions): SourcedGauge {
     collect() {
       if (sources.size === 0) return;
       this.reset();
+      if (options.labelNames.length === 0) this.remove(); // a reset sets it to 0, although a source may know no value
       for (const read of sources) for (const { labels, value } of read()) this.set(labels, value);
     },
   });

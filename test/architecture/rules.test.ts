@@ -33,10 +33,11 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   ],
   'pipeline.ts': [...foundation, ...parts],
   'database-heartbeat.ts': ['store', 'telemetry', 'environments', 'upstream', 'periodic-task.ts'],
+  'database-metrics.ts': ['store', 'telemetry'],
   'state-heartbeat.ts': ['state', 'periodic-task.ts'],
   'services.ts': [
     ...[...foundation, ...parts, 'request-log', 'self-service'],
-    ...['periodic-task.ts', 'database-heartbeat.ts', 'state-heartbeat.ts'],
+    ...['periodic-task.ts', 'database-heartbeat.ts', 'database-metrics.ts', 'state-heartbeat.ts'],
   ],
   'request-handler.ts': [...foundation, ...parts, 'self-service', 'admin', 'pipeline.ts', 'services.ts'],
   'readiness.ts': [...foundation, 'http', 'admin', 'services.ts', 'request-handler.ts'],

@@ -68,6 +68,26 @@ describe('the ledger in PostgreSQL', { skip: skipWithoutPostgres }, () => {
     assert.match(problems, /read-only.*\nlock_timeout is not set.*\nsynchronous_commit is off/);
   });
 
+  test('is marked in place, even if all rows of a page are marked at once', async (t) => {
+    const { url, databases } = await startInstances(t);
+    const ended = connectPostgres(url);
+    const ledger = createLedgerTable(ended);
+    const claims = Array.from({ length: 300 }, () => newClaim());
+    await claimKinds(ledger, claims);
+    await Promise.all(claims.map((claim) => ledger.mark(mark(claim))));
+    await ended.close(); // a session reports its statistics at its end
+    const counts = async () => {
+      const [row] = await databases[0].query(
+        `SELECT n_tup_upd AS updates, n_tup_hot_upd AS in_place FROM pg_stat_user_tables WHERE relname = 'ledger'`,
+      );
+      return row;
+    };
+    await until(10_000, 'the marks are counted', async () => (await counts())?.updates === claims.length);
+    const inPlace = Number((await counts())?.in_place);
+    // A marked row is a little longer than a claimed one, so that the last one of a page has no place.
+    assert.ok(inPlace > 0.9 * claims.length, `${inPlace} of ${claims.length} in place`);
+  });
+
   test('does not let a locked row hold the others of its batch', async (t) => {
     const { url } = await startInstances(t);
     const fresh = connectPostgres(url); // with the settings of the role

@@ -525,9 +525,9 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds))
       await ledger.recordAnswer(sentTo(answered), answer);
       await ledger.recordAnswer(sentTo(failed), { ...answer, status: 504, why: 'the bank answered 504' });
       await ledger.release(released);
-      assert.equal(await ledger.deleteExpired(60_000, 100), 0);
-      assert.equal(await ledger.deleteExpired(-1_000, 1), 1, 'in batches');
-      assert.equal(await ledger.deleteExpired(-1_000, 100), 1);
+      assert.equal((await ledger.deleteExpired(60_000, 100)).rows, 0);
+      assert.equal((await ledger.deleteExpired(-1_000, 1)).rows, 1, 'in batches');
+      assert.equal((await ledger.deleteExpired(-1_000, 100)).rows, 1);
       const left = await Promise.all([answered, failed, sending, released].map(ledger.read));
       assert.deepEqual(
         left.map((row) => row?.step),

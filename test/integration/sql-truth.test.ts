@@ -131,9 +131,9 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds)) {
       await database.query('UPDATE payment SET used_at = used_at - 10000');
       const used = { paymentId: 'used', environment: 'sandbox', tenant: 'shop' };
       await Promise.all([payments.touch(used), payments.touch(used), onOther.touch(used)]);
-      assert.equal(await payments.deleteExpired(9_000, 2), 2);
-      assert.equal(await payments.deleteExpired(9_000, 2), 1);
-      assert.equal(await payments.deleteExpired(9_000, 2), 0);
+      assert.equal((await payments.deleteExpired(9_000, 2)).rows, 2);
+      assert.equal((await payments.deleteExpired(9_000, 2)).rows, 1);
+      assert.equal((await payments.deleteExpired(9_000, 2)).rows, 0);
       const found = await Promise.all(ids.map(payments.find));
       assert.deepEqual(
         found.flat().map(({ paymentId }) => paymentId),

@@ -10,6 +10,7 @@ import { startGatewayWithBank } from '../kit/gateway.ts';
 import { parsePrometheus } from '../kit/prometheus.ts';
 import { sendRaw } from '../kit/raw-connection.ts';
 import { transfersPath } from '../kit/request.ts';
+import { until } from '../kit/within.ts';
 
 /** The allowed values of every label that does not come from the configuration. */
 const allowedValues: Readonly<Record<string, readonly string[]>> = {
@@ -30,6 +31,7 @@ const allowedValues: Readonly<Record<string, readonly string[]>> = {
   level: ['harmful', 'notable', 'usual'],
   result: ['checked', 'sampled_out', 'shed', 'failed', 'not_counted'],
   kind: ['wait', 'stream'],
+  statement: ['claim', 'mark', 'record'],
   tenant: ['anonymous'], // otherwise the configured ones
 };
 
@@ -75,6 +77,11 @@ describe('the time series of the metrics', () => {
       requestText(`${mark.toUpperCase()} /x HTTP/1.1`),
     ];
     for (const bytes of odd('first')) await sendRaw(gateway.port, bytes);
+    const fromDatabase = ['penstock_in_doubt', 'penstock_instances_live', 'penstock_database_bytes'];
+    await until(5_000, 'the gauges of the database have values', async () => {
+      const lines = await series();
+      return fromDatabase.every((name) => lines.some((line) => line.startsWith(`${name} `)));
+    });
     const before = await series();
     for (let count = 0; count < 50; count++)
       for (const bytes of odd(`canary${count}`)) await sendRaw(gateway.port, bytes);
