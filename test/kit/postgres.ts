@@ -23,6 +23,9 @@ export interface PostgresServer {
   readonly url: string;
   /** The same without a network: by its socket in the file system. */
   readonly socketUrl: string;
+  /** The folder with its data. The folder around it belongs to the user of the server. */
+  readonly data: string;
+  /** Ends it at once, as a crash does. */
   kill(): Promise<void>;
   restart(): Promise<void>;
 }
@@ -82,6 +85,7 @@ export async function startPostgres(
   return {
     url,
     socketUrl: `${url}?host=${folder}`,
+    data,
     kill,
     async restart() {
       await kill();
