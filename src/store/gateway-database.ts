@@ -122,5 +122,11 @@ async function migrateAll(database: Database) {
   const { version: from } = await readSchema(database);
   await migrate(database);
   if (database.dialect === 'postgres') await applyPostgresSettings(database);
-  return { from, to: (await readSchema(database)).version };
+  const to = await schemaVersionOf(database);
+  if (database.dialect === 'postgres') await endConnectionOfServer(database);
+  return { from, to };
 }
+
+/** A pooler would give this connection, which is older than the settings of the role, to the gateway that starts next. */
+const endConnectionOfServer = (database: Database) =>
+  database.query('SELECT pg_terminate_backend(pg_backend_pid())').catch(() => {}); // it ends with an error

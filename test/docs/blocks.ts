@@ -12,14 +12,28 @@ export interface Block {
   readonly shown: readonly string[];
 }
 
-/** The blocks of a page that are marked `sh`; a block marked `text` directly after one shows its output. */
-export function blocksOf(page: string): readonly Block[] {
-  const text = readFileSync(join(root, page), 'utf8');
-  const found = text.matchAll(/^```sh\n([\s\S]*?)^```(?:\n\n```text\n([\s\S]*?)^```)?/gm);
-  return [...found].map(([, commands = '', shown = '']) => ({
-    commands,
+/**
+ * The blocks of a page that are marked `sh`; a block marked `text` directly after one shows its output.
+ *
+ * @param section its title, for the blocks of this section alone
+ */
+export function blocksOf(page: string, section?: string): readonly Block[] {
+  const found = textOf(page, section).matchAll(
+    /^( *)```sh\n([\s\S]*?)^\1```(?:\n\n```text\n([\s\S]*?)^```)?/gm,
+  );
+  return [...found].map(([, indent = '', commands = '', shown = '']) => ({
+    commands: commands.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
     shown: shown.split('\n').filter((line) => line !== ''),
   }));
+}
+
+/** The text of a page, or of one of its sections. */
+export function textOf(page: string, section?: string): string {
+  const text = readFileSync(join(root, page), 'utf8');
+  if (section === undefined) return text;
+  const found = text.split(/^## /m).find((part) => part.startsWith(`${section}\n`));
+  if (found === undefined) throw new Error(`${page} has no section "${section}"`);
+  return found;
 }
 
 /** The first shown line that did not come out behind the ones before it, or `undefined`. */

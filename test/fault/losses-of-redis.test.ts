@@ -1,7 +1,7 @@
-/** All of Redis is lost under load: every payment is executed once, and none is refused. */
+/** All of Redis is lost under load, or fails over: every payment is executed once, and none is refused. */
 
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
 import { impatientState } from '../kit/gateway.ts';
 import {
   initiationCounts,
@@ -11,18 +11,48 @@ import {
   startPayments,
 } from '../kit/payment-fleet.ts';
 import { skipWithoutPostgres } from '../kit/postgres.ts';
-import { type RedisServer, skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
+import { type RedisServer, sendRedisCommand, skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
+import { startRedisCluster } from '../kit/redis-cluster.ts';
+import { startSentinels } from '../kit/redis-sentinels.ts';
+import { until } from '../kit/within.ts';
 
 interface Loss {
-  readonly begin: (redis: RedisServer) => unknown;
-  readonly end: (redis: RedisServer) => unknown;
+  /** `state.redis` of the configuration. */
+  readonly redis: string | object;
+  readonly begin: () => unknown;
+  readonly end: () => unknown;
 }
 
-const losses: Readonly<Record<string, Loss>> = {
-  'is killed, and comes back empty': { begin: (redis) => redis.kill(), end: (redis) => redis.restart() },
-  'is frozen, and continues': { begin: (redis) => redis.freeze(), end: (redis) => redis.thaw() },
-  'is flushed twice': { begin: (redis) => redis.flush(), end: (redis) => redis.flush() },
+const ofServer =
+  (lossOf: (redis: RedisServer) => Omit<Loss, 'redis'>) =>
+  async (t: TestContext): Promise<Loss> => {
+    const redis = await startRedis(t);
+    return { redis: redis.url, ...lossOf(redis) };
+  };
+
+const losses: Readonly<Record<string, (t: TestContext) => Promise<Loss>>> = {
+  'is killed, and comes back empty': ofServer(({ kill, restart }) => ({ begin: kill, end: restart })),
+  'is frozen, and continues': ofServer(({ freeze, thaw }) => ({ begin: freeze, end: thaw })),
+  'is flushed twice': ofServer(({ flush }) => ({ begin: flush, end: flush })),
+  async 'loses a master of its cluster, whose replica takes over'(t) {
+    const { urls, masters, replicas } = await startRedisCluster(t, 1);
+    return {
+      redis: { cluster: urls },
+      begin: () => masters[0]?.kill(),
+      end: () => untilMaster(replicas[0]?.port ?? 0),
+    };
+  },
+  async 'loses the master of its sentinels, whose replica takes over'(t) {
+    const { urls, name, master, replica } = await startSentinels(t);
+    return { redis: { sentinels: urls, name }, begin: master.kill, end: () => untilMaster(replica.port) };
+  },
 };
+
+const untilMaster = (port: number): Promise<void> =>
+  until(20_000, 'the replica has taken over', async () => {
+    const replication = await sendRedisCommand(port, 'INFO', 'replication').catch(() => '');
+    return /^role:master/m.test(String(replication));
+  });
 
 const phase = 150; // payments
 
@@ -30,15 +60,15 @@ for (const count of [1, 2])
   describe(`payments of ${count === 1 ? 'one instance' : 'two instances'} while Redis`, {
     skip: skipWithoutRedisServer || skipWithoutPostgres,
   }, () => {
-    for (const [how, { begin, end }] of Object.entries(losses))
+    for (const [how, start] of Object.entries(losses))
       test(`${how} are all executed once, and repeats are replayed by every instance`, async (t) => {
-        const redis = await startRedis(t);
-        const fleet = await startLocalPaymentFleet(t, redis.url, count, { state: impatientState });
+        const { redis, begin, end } = await start(t);
+        const fleet = await startLocalPaymentFleet(t, redis, count, { state: impatientState });
         const load = startPayments(t, fleet);
         await load.hasSentMore(phase);
-        await begin(redis);
+        await begin();
         await load.hasSentMore(phase);
-        await end(redis);
+        await end();
         await load.hasSentMore(phase);
         await load.stop();
         const sent = [...fleet.answers];

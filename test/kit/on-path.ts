@@ -3,9 +3,9 @@
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
-/** Returns the path of the first executable with this name in the folders of PATH, or `undefined`. */
-export function onPath(name: string): string | undefined {
-  const candidates = (process.env.PATH ?? '').split(delimiter).map((folder) => join(folder, name));
+/** Returns the path of the first executable with this name in the folders of PATH, or of another list, or `undefined`. */
+export function onPath(name: string, folders = process.env.PATH ?? ''): string | undefined {
+  const candidates = folders.split(delimiter).map((folder) => join(folder, name));
   return candidates.find(isProgram);
 }
 

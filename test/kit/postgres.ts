@@ -23,12 +23,15 @@ export interface PostgresServer {
   readonly url: string;
   /** The same without a network: by its socket in the file system. */
   readonly socketUrl: string;
+  /** The folder with its data. The folder around it belongs to the user of the server. */
+  readonly data: string;
+  /** Ends it at once, as a crash does. */
   kill(): Promise<void>;
   restart(): Promise<void>;
 }
 
-/** PostgreSQL refuses to run as root. */
-const asUser = (): readonly string[] =>
+/** The words before a program that refuses to run as root, as PostgreSQL and PgBouncer do. */
+export const asUserOfPostgres = (): readonly string[] =>
   userInfo().uid === 0 ? ['setpriv', '--reuid', 'postgres', '--regid', 'postgres', '--clear-groups'] : [];
 
 /** Starts a server. @param settings such as `synchronous_commit=on` */
@@ -46,7 +49,7 @@ export async function startPostgres(
     chownSync(folder, uid, gid);
   }
   const [first = '', ...words] = [
-    ...asUser(),
+    ...asUserOfPostgres(),
     join(programs, 'initdb'),
     ...['-D', data, '-A', 'trust', '-U', 'postgres', '-E', 'UTF8', '--locale=C', '--no-sync'],
   ];
@@ -71,7 +74,7 @@ export async function startPostgres(
       ...settings,
     ];
     const [program = '', ...args] = [
-      ...asUser(),
+      ...asUserOfPostgres(),
       ...[join(programs, 'postgres'), '-D', data, '-p', String(port)],
       ...options.flatMap((option) => ['-c', option]),
     ];
@@ -82,6 +85,7 @@ export async function startPostgres(
   return {
     url,
     socketUrl: `${url}?host=${folder}`,
+    data,
     kill,
     async restart() {
       await kill();
@@ -93,6 +97,11 @@ export async function startPostgres(
 /** The server of this process, and what tests have created in a running one: until all of them have ended. */
 const allTests: TestScope = isMainThread ? scopeOfAllTests() : { after: () => {} };
 let shared: Promise<string> | undefined;
+
+/** The host and port of a pooler in front of the running server: `scripts/suite-pooler.ts` has started it. */
+const pooler = process.env.POSTGRES_POOLER;
+/** Whether tests use PostgreSQL through a pooler. */
+export const isPooled = pooler !== undefined;
 
 /** A new, empty database. @returns its address */
 export async function newPostgresDatabase(): Promise<string> {
@@ -106,6 +115,7 @@ export async function newPostgresDatabase(): Promise<string> {
     allTests.after(() => administrate(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`));
   const url = new URL(server);
   url.pathname = `/${name}`;
+  url.host = pooler ?? url.host;
   return url.href;
 }
 
@@ -115,7 +125,7 @@ async function administrate(url: string, sql: string): Promise<void> {
   await client.query(sql).finally(() => client.end());
 }
 
-async function canConnect(url: string): Promise<boolean> {
+export async function canConnect(url: string): Promise<boolean> {
   const client = new Client(url);
   client.on('error', () => {});
   try {
