@@ -38,7 +38,7 @@ const warmUpClaims = 500;
 const concurrency = 32;
 
 /**
- * Claims, marks and answers in batches of 100, as under load, without bodies; each batch and each of its steps is a transaction. In the
+ * Claims, marks and answers in batches of 1,000, as under load, without bodies; each batch and each of its steps is a transaction. In the
  * order of their times, `stepMs` apart.
  */
 const addPayments = `

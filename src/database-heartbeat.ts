@@ -4,10 +4,12 @@
  */
 
 import type { ActiveEnvironment } from './environments/active-environment.ts';
+import type { RecentWrites } from './idempotency/recent-writes.ts';
 import { createPeriodicTask, heartbeatMs, type PeriodicTask } from './periodic-task.ts';
 import { type Database, DatabaseError } from './store/database.ts';
 import { refuseWithoutAccess, UnusableDatabaseError } from './store/gateway-database.ts';
 import type { InstanceTable } from './store/instances.ts';
+import { type PostgresWarning, postgresWarningKinds } from './store/postgres-settings.ts';
 import type { Log } from './telemetry/log.ts';
 import type { Holds } from './upstream/circuit/holds.ts';
 
@@ -23,16 +25,30 @@ export interface DatabaseHeartbeat extends PeriodicTask {
   isPrepared(): boolean;
   /** What is wrong with the database, as a sentence; `undefined` if nothing is. */
   problem(): string | undefined;
+  /** What may lose payments, although the database is usable; `undefined` until the database was read. */
+  warnings(): readonly DatabaseWarning[] | undefined;
+}
+
+export const databaseWarningKinds = [...postgresWarningKinds, 'failover'] as const;
+
+/** Why payments may be lost, or have been: a name, and a sentence for operators. */
+export interface DatabaseWarning {
+  readonly kind: (typeof databaseWarningKinds)[number];
+  readonly text: string;
 }
 
 interface DatabaseHeartbeatDependencies {
   readonly dialect: Database['dialect'];
-  readonly instances: Pick<InstanceTable, 'report'>;
+  readonly instances: Pick<InstanceTable, 'report' | 'lostInFailover'>;
   /** Checks the schema, and applies the migrations that are missing. */
   readonly prepare: () => Promise<void>;
+  /** What this instance remembers. */
+  readonly recent: Pick<RecentWrites, 'writeBack' | 'forgetOld' | 'hasForgottenTooMuch'>;
+  /** What the settings of the server mean for payments. */
+  readonly readWarnings: () => Promise<readonly PostgresWarning[]>;
   /** @throws UnusableDatabaseError if a migration has excluded this build */
   readonly checkSchema: () => Promise<void>;
-  readonly activeEnvironment: Pick<ActiveEnvironment, 'read'>;
+  readonly activeEnvironment: Pick<ActiveEnvironment, 'read' | 'restore'>;
   readonly holds: Pick<Holds, 'refresh'>;
   readonly log: Log;
 }
@@ -45,6 +61,8 @@ export function createDatabaseHeartbeat({
   dialect,
   instances,
   prepare,
+  recent,
+  readWarnings,
   checkSchema,
   activeEnvironment,
   holds,
@@ -53,14 +71,46 @@ export function createDatabaseHeartbeat({
   let isPrepared = false;
   let failures = 0;
   let problem: string | undefined;
+  let warnings: readonly DatabaseWarning[] | undefined;
+  /** Whether this instance had forgotten some of what it should have written back. */
+  let isIncomplete = false;
+  /** The last failover of the database after which this instance has written back what it remembers. */
+  let restored: string | undefined;
 
   async function beat(): Promise<void> {
     if (!isPrepared) await prepare();
     isPrepared = true;
-    await instances.report();
+    const failover = await instances.report(restored);
+    restored ??= failover;
     await checkSchema(); // after the report: a migration that excludes this build has either seen the report, or is seen here
+    if (failover !== restored) await restore(failover);
+    restored = failover;
+    recent.forgetOld();
     await activeEnvironment.read();
     await holds.refresh();
+    await refreshWarnings();
+  }
+
+  /** Claims of all instances wait for it. */
+  async function restore(failover: string): Promise<void> {
+    const startedAtMs = performance.now();
+    await activeEnvironment.restore();
+    isIncomplete ||= recent.hasForgottenTooMuch();
+    const writtenBack = await recent.writeBack();
+    await instances.report(failover);
+    const milliseconds = Math.round(performance.now() - startedAtMs);
+    log('warn', 'the database has failed over to another server', { writtenBack, milliseconds });
+  }
+
+  async function refreshWarnings(): Promise<void> {
+    const next = [
+      ...(await readWarnings()),
+      ...lostWarnings([...(await instances.lostInFailover()), ...(isIncomplete ? ['this instance'] : [])]),
+    ];
+    for (const { kind, text } of next)
+      if (!warnings?.some((known) => known.kind === kind && known.text === text))
+        log(kind === 'failover' ? 'error' : 'warn', 'the database may lose payments', { why: text });
+    warnings = next;
   }
 
   function setProblem(next: string | undefined): void {
@@ -76,6 +126,7 @@ export function createDatabaseHeartbeat({
       setProblem(undefined);
     } catch (thrown) {
       failures += 1;
+      await refreshWarnings().catch(() => {}); // they may be the cause: while a standby is missing, commits wait, and reads do not
       if (thrown instanceof UnusableDatabaseError) isPrepared = false;
       if (failures > 1 || !isPrepared) setProblem(reasonOf(thrown));
     }
@@ -95,7 +146,16 @@ export function createDatabaseHeartbeat({
     },
     isPrepared: () => isPrepared,
     problem: () => problem,
+    warnings: () => warnings,
   };
+}
+
+function lostWarnings(instances: readonly string[]): readonly DatabaseWarning[] {
+  if (instances.length === 0) return [];
+  const text =
+    `after a failover of the database, ${instances.join(', ')} did not write back all that it had sent: payments of the last moments ` +
+    'before it may be missing, and a repeat of them is paid again; ask the bank which payments it received then';
+  return [{ kind: 'failover', text }];
 }
 
 /** For operators. */

@@ -60,6 +60,7 @@ export function createReadinessCheck({
         check.phase === 'serving' ? [] : check.phase,
         problem ?? [],
         identitiesProblem ?? [],
+        (services.databaseHeartbeat.warnings() ?? []).map(({ text }) => text),
         services.stateHeartbeat.problem() ?? [], // no request needs Redis
         services.state.warnings(),
         lostOnRestart(stateSettings) ?? [],

@@ -2,7 +2,11 @@
 
 import type { Config } from './config/schema.ts';
 import { type ContractGuard, createContractGuard } from './contract-guard/create-contract-guard.ts';
-import { createDatabaseHeartbeat, type DatabaseHeartbeat } from './database-heartbeat.ts';
+import {
+  createDatabaseHeartbeat,
+  type DatabaseHeartbeat,
+  databaseWarningKinds,
+} from './database-heartbeat.ts';
 import { createDatabaseMetrics } from './database-metrics.ts';
 import { type ActiveEnvironment, createActiveEnvironment } from './environments/active-environment.ts';
 import { type AffinityStore, createAffinityStore } from './environments/affinity.ts';
@@ -46,6 +50,7 @@ import { createHoldTable } from './store/holds.ts';
 import { createIdentityTable, type IdentityTable } from './store/identities.ts';
 import { createInstanceTable, type InstanceTable } from './store/instances.ts';
 import { createPaymentTable } from './store/payments.ts';
+import { postgresWarnings } from './store/postgres-settings.ts';
 import { createTelemetry, type Telemetry } from './telemetry/create-telemetry.ts';
 import { createFleet, type Fleet, type FleetEvents } from './telemetry/fleet.ts';
 import { newInstanceName } from './telemetry/instance-name.ts';
@@ -238,11 +243,20 @@ export function createServices(
     dialect: database.dialect,
     instances,
     prepare: () => prepareDatabase(heartbeatDatabase, config.state),
+    recent: ledger.recentWrites,
+    readWarnings: () => (isAlone ? Promise.resolve([]) : postgresWarnings(heartbeatDatabase)),
     checkSchema: () => refuseUnusableSchema(heartbeatDatabase, config.state),
     activeEnvironment,
     holds,
     log,
   });
+  if (!isAlone)
+    metrics.addGaugeSource('penstock_database_warning', () => {
+      const warnings = databaseHeartbeat.warnings();
+      if (!warnings) return [];
+      const present = new Set(warnings.map(({ kind }) => kind));
+      return databaseWarningKinds.map((kind) => ({ labels: { kind }, value: Number(present.has(kind)) }));
+    });
   const stateHeartbeat = createStateHeartbeat(state);
   const logStateWarnings = createWarningLog(state.warnings, log);
   const maintenance = createPeriodicTask(async () => {
@@ -264,7 +278,7 @@ export function createServices(
   });
 
   const deletionTask = createPeriodicTask(async () => {
-    await Promise.allSettled([ledger.deleteExpired(), affinity.deleteExpired()]);
+    await Promise.allSettled([ledger.deleteExpired(), affinity.deleteExpired(), instances.deleteEnded()]);
     return deletionIntervalMs;
   });
 

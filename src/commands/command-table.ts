@@ -40,9 +40,9 @@ export const commands: readonly Command[] = [
   {
     name: 'check',
     summary:
-      'Validate the configuration and the files that it names, and report whether its Redis can be used',
-    options: ['strict', 'config', 'json'],
-    example: 'check --strict --config penstock.yaml',
+      'Validate the configuration and the files that it names; with --connect, also its database and Redis',
+    options: ['strict', 'connect', 'config', 'json'],
+    example: 'check --connect --config penstock.yaml',
     run: async (options) => (await import('./check.ts')).check(options),
   },
   {

@@ -63,6 +63,10 @@ const optionRows = {
     description:
       'treat warnings as errors; contract compare: exit with 1 if a switch must acknowledge a difference, or nothing is known',
   },
+  connect: {
+    flags: '--connect',
+    description: 'also connect to PostgreSQL and Redis, without a change, and report what may lose payments',
+  },
   reason: { flags: '--reason <text>', description: 'reason for the change, for the audit log' },
   confirm: {
     flags: '--confirm <name>',

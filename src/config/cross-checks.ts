@@ -5,6 +5,7 @@ import { type ConfigError, formatPath } from './config-errors.ts';
 import { closestName } from './did-you-mean.ts';
 import type { EnvironmentVariables } from './environment-variables.ts';
 import type { SettingPath } from './object-path.ts';
+import { postgresUrls } from './postgres-urls.ts';
 import {
   configuredListeners,
   hasNamedOperators,
@@ -13,7 +14,7 @@ import {
   shareAddress,
 } from './resolve-defaults.ts';
 import type { Config, EnvironmentSettings } from './schema.ts';
-import { postgresUrl, redisUrl } from './sections/state.ts';
+import { redisUrl } from './sections/state.ts';
 import { fingerprintDigits, isLoopback } from './values.ts';
 
 /** Looks for one kind of contradiction. Its errors name the setting that should change. */
@@ -380,7 +381,7 @@ function passwordInFile({ state }: Config, { isFromVariable }: CrossCheckContext
   const redisUrls =
     state.redis === null ? [] : state.redis.kind === 'single' ? [state.redis.url] : state.redis.urls;
   const redis = redisUrls.map(redisUrl).some((url) => url?.username || url?.password);
-  const database = state.postgres === null ? undefined : postgresUrl(state.postgres);
+  const [database] = (state.postgres === null ? undefined : postgresUrls(state.postgres)) ?? [];
   const postgres = database && (database.password !== '' || database.searchParams.has('password'));
   const found = [redis ? 'redis' : [], postgres ? 'postgres' : []].flat();
   return found

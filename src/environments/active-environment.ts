@@ -16,6 +16,8 @@ export interface ActiveEnvironment {
   known(): StoredActiveEnvironment | undefined;
   /** Reads the value. In a new database, the configured environment becomes active. @throws DatabaseError */
   read(): Promise<StoredActiveEnvironment>;
+  /** After a failover of the database: stores a switch that it has lost. @throws DatabaseError */
+  restore(): Promise<void>;
   /**
    * Makes this environment the active one on all instances.
    *
@@ -61,5 +63,10 @@ export function createActiveEnvironment(
     return stored;
   }
 
-  return { known: () => known, read, switchTo };
+  return {
+    known: () => known,
+    read,
+    switchTo,
+    restore: async () => known && table.restore(known),
+  };
 }

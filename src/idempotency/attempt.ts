@@ -25,9 +25,17 @@ import type { RecordEvent } from '../request/request-events.ts';
 import type { Handler } from '../request/stage.ts';
 import { noAnswerBeforeDeadline } from '../store/before-deadline.ts';
 import { DatabaseError } from '../store/database.ts';
-import type { NewClaim, RecordOutcome, SentWrite } from '../store/ledger.ts';
+import type {
+  Doubt,
+  LedgerAnswer,
+  LedgerTable,
+  NewClaim,
+  RecordOutcome,
+  SentWrite,
+} from '../store/ledger.ts';
 import { logInDoubt } from './in-doubt.ts';
 import type { LedgerServices } from './ledger-services.ts';
+import type { RecentWrite } from './recent-writes.ts';
 import { shortenResponse, storedBytesOf } from './shorten-response.ts';
 
 export interface AttemptSettings {
@@ -119,15 +127,20 @@ export class Attempt implements WriteAheadMark {
     if (this.#hasEnded) throw stateUnavailable(); // the deadline has passed, and the claim is released
     // From now on: the row may say so as soon as the statement is executed.
     const window = { untilMs: performance.now() + sendWithinMs, untilWallMs: Date.now() + sendWithinMs };
-    const sent = { ...this.#claim, environment: this.#identities.environmentIdOf(environment) };
+    const sent = {
+      ...this.#claim,
+      environment: this.#identities.environmentIdOf(environment),
+      listenMs: this.#listenMs,
+      markedAtMs: performance.now(),
+    };
     this.#mayBeMarked = true;
-    const mark = () =>
-      table.mark({ ...sent, listenMs: this.#listenMs, identityRevision: this.#identities.revision });
+    const mark = () => table.mark({ ...sent, identityRevision: this.#identities.revision });
     let isMarked = await mark();
     if (!isMarked && (await this.#renewIdentities())) isMarked = await mark();
     if (!isMarked) throw takenOverError();
     if (this.#hasEnded) throw stateUnavailable(); // the deadline has passed during the mark: nothing may be sent
     this.#sent = sent;
+    this.#remember('sending', again.mark(table, sent));
     return window;
   }
 
@@ -169,8 +182,15 @@ export class Attempt implements WriteAheadMark {
       storageBudget.countEntry(this.#tenant, 0);
     return this.#store(async () => {
       await table.release(this.#claim);
+      if (this.#mayBeMarked) this.#remember('released', again.release(table, this.#claim));
       return 'recorded';
     }).then(() => {});
+  }
+
+  /** What this instance writes again if a failover loses it. @param bytes of the answer */
+  #remember(step: RecentWrite['step'], writeAgain: RecentWrite['writeAgain'], bytes = 0): void {
+    const key = this.#claim;
+    this.#services.recentWrites.keep({ key, attempt: key.attempt, step, bytes, writeAgain });
   }
 
   /**
@@ -238,7 +258,10 @@ export class Attempt implements WriteAheadMark {
     return this.#store(async () => {
       const outcome = await table.recordAnswer(sent, answer, waitMs);
       waitMs = 0;
-      storageBudget.countEntry(this.#tenant, stored.headers.length + stored.body.length);
+      const bytes = stored.headers.length + stored.body.length;
+      if (outcome === 'in-doubt') this.#remember('in-doubt', again.doubt(table, sent, withheldDoubt));
+      else this.#remember('answered', again.record(table, sent, answer), bytes);
+      storageBudget.countEntry(this.#tenant, bytes);
       if (outcome === 'in-doubt') logInDoubt(log, sent, 'the answer of the bank is not stored');
       else if (why !== undefined) logInDoubt(log, sent, why);
       return outcome;
@@ -249,7 +272,12 @@ export class Attempt implements WriteAheadMark {
     const { table, log } = this.#services;
     if (!this.#isDoubtLogged) logInDoubt(log, sent, why);
     this.#isDoubtLogged = true;
-    return this.#store(() => table.markInDoubt(sent, { why, ...(outcome && { outcome }) }));
+    const doubt = { why, ...(outcome && { outcome }) };
+    return this.#store(async () => {
+      const stored = await table.markInDoubt(sent, doubt);
+      this.#remember('in-doubt', again.doubt(table, sent, doubt));
+      return stored;
+    });
   }
 
   /**
@@ -323,6 +351,18 @@ export class Attempt implements WriteAheadMark {
     return this.#named?.withheld() ?? notStoredError();
   }
 }
+
+/** What is written again after a failover. Outside the class: a closure in it would keep the whole answer of the bank in memory. */
+const again = {
+  mark: (table: LedgerTable, sent: SentWrite) => () => table.restoreMark(sent),
+  record: (table: LedgerTable, sent: SentWrite, answer: LedgerAnswer) => () =>
+    table.restoreAnswer(sent, answer),
+  doubt: (table: LedgerTable, sent: SentWrite, doubt: Doubt) => () => table.markInDoubt(sent, doubt),
+  release: (table: LedgerTable, claim: NewClaim) => () => table.release(claim),
+};
+
+/** After a failover, the row of the other tenant may be missing: the answer, written again, would give its payment away. */
+const withheldDoubt = { why: 'the answer of the bank is not stored', outcome: 'in-doubt', replaces: true };
 
 /** The reason shown to operators. */
 const reasonText = ({ code, message }: GatewayError) => `${code}: ${message}`;

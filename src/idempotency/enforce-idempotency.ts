@@ -108,6 +108,7 @@ async function claim(
     const outcome = await table.claim(own);
     if (outcome.kind === 'refused') throw outcome.cause;
     if (outcome.kind === 'exists') return resultOf(dependencies, request, identity, outcome.row);
+    if (await services.recentWrites.restore(own)) return { kind: 'running' };
     isClaimed = true;
     request.activeEnvironment = outcome.activeEnvironment;
     const claimed = { claim: own, followsReleased: outcome.followsReleased };

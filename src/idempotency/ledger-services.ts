@@ -10,6 +10,7 @@ import type { InstanceTable } from '../store/instances.ts';
 import { createLedgerTable, type LedgerKey, type LedgerRow } from '../store/ledger.ts';
 import type { Log } from '../telemetry/log.ts';
 import { createInDoubtWrites, logInDoubt } from './in-doubt.ts';
+import { createRecentWrites } from './recent-writes.ts';
 import { createIdentifyRequest } from './request-identity.ts';
 import type { StorageBudget } from './storage-budget.ts';
 import { createResponseColumns } from './stored-response.ts';
@@ -48,6 +49,7 @@ export function createLedgerServices({
   const table = createLedgerTable(database);
   const waiting = createWaiters(lookEveryMs);
   const inDoubt = createInDoubtWrites(table);
+  const recentWrites = createRecentWrites(table.read, { keepsNone: database.dialect === 'sqlite' }); // SQLite has no standby
   const setDeadline = createDeadlines();
   /** The attempts of this instance, from before their claims until their outcomes are stored. */
   const running = new Set<string>();
@@ -78,6 +80,7 @@ export function createLedgerServices({
     responses: createResponseColumns(keys),
     storageBudget,
     inDoubt,
+    recentWrites,
     running,
     unstored,
     countDuplicate,

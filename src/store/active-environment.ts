@@ -34,6 +34,14 @@ export function createActiveEnvironmentTable(database: Database) {
       }
     },
 
+    /** After a failover: a switch that the database has lost. */
+    async restore({ environment, version }: StoredActiveEnvironment): Promise<void> {
+      await database.query(
+        'UPDATE active_environment SET environment = $1, version = $2 WHERE version < $2',
+        [environment, version],
+      );
+    },
+
     /** @returns `undefined` if the version is another one: somebody else has switched */
     async switchTo(environment: string, version: number): Promise<StoredActiveEnvironment | undefined> {
       const [row] = await database.query(

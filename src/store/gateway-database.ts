@@ -7,7 +7,8 @@ import type { StateSettings } from '../config/schema.ts';
 import { type Database, DatabaseAccessError, DatabaseError } from './database.ts';
 import { applyPostgresSettings, migrate, readSchema, tooNewFor } from './migrations.ts';
 import { connectPostgres } from './postgres.ts';
-import { postgresProblems, serverProblems } from './postgres-settings.ts';
+import { createPostgresHosts } from './postgres-hosts.ts';
+import { postgresProblems, postgresWarnings, serverProblems } from './postgres-settings.ts';
 import { inMemory, openSqlite } from './sqlite.ts';
 
 type DatabaseSettings = Pick<StateSettings, 'postgres' | 'file'>;
@@ -26,12 +27,22 @@ export class UnusableDatabaseError extends UnusableConfigError {}
 
 /** Connects or opens the file with the first statement. */
 export function openGatewayDatabase(settings: DatabaseSettings): GatewayDatabases {
-  const database = open(settings);
-  return { database, heartbeatDatabase: settings.postgres === null ? database : open(settings, 1) };
+  if (settings.postgres === null) {
+    const database = openFile(settings);
+    return { database, heartbeatDatabase: database };
+  }
+  const hosts = createPostgresHosts(settings.postgres);
+  return {
+    database: connectPostgres(settings.postgres, { hosts }),
+    heartbeatDatabase: connectPostgres(settings.postgres, { hosts, connections: 1 }),
+  };
 }
 
-const open = ({ postgres, file }: DatabaseSettings, connections?: number): Database =>
-  postgres === null ? openSqlite(file ?? inMemory) : connectPostgres(postgres, { connections });
+const openFile = ({ file }: DatabaseSettings): Database => openSqlite(file ?? inMemory);
+
+/** With one connection. */
+const openAlone = (settings: DatabaseSettings): Database =>
+  settings.postgres === null ? openFile(settings) : connectPostgres(settings.postgres, { connections: 1 });
 
 /**
  * Checks that the database has been created, and applies the migrations that are missing; a database in memory is created.
@@ -42,7 +53,7 @@ const open = ({ postgres, file }: DatabaseSettings, connections?: number): Datab
 export async function prepareDatabase(database: Database, settings: DatabaseSettings): Promise<void> {
   if (settings.postgres === null) return prepare(database, settings);
   // A new connection: ALTER ROLE, in the migrations, does not change the settings of open ones.
-  const connected = open(settings, 1);
+  const connected = openAlone(settings);
   try {
     await refuseWithoutAccess(prepare(connected, settings));
   } finally {
@@ -88,6 +99,27 @@ export async function refuseUnusableSchema(
 const nameOf = ({ postgres, file }: DatabaseSettings) =>
   postgres === null ? `state.file: ${file}` : 'state.postgres: the database';
 
+/**
+ * What may lose payments in PostgreSQL, a sentence each. Changes nothing.
+ *
+ * @throws UnusableDatabaseError as `prepareDatabase`, also if tables or settings are missing; DatabaseError if it cannot be reached
+ */
+export async function checkGatewayDatabase(settings: DatabaseSettings): Promise<readonly string[]> {
+  if (settings.postgres === null) return [];
+  const database = openAlone(settings);
+  try {
+    return await refuseWithoutAccess(check(database, settings));
+  } finally {
+    await database.close();
+  }
+}
+
+async function check(database: Database, settings: DatabaseSettings): Promise<readonly string[]> {
+  await refuseUnusableSchema(database, settings);
+  refuse(await postgresProblems(database));
+  return (await postgresWarnings(database)).map(({ text }) => text);
+}
+
 /** Refuses all statements until the database is prepared: one that lacks tables or settings could lose what it has confirmed. */
 export function usableWhen(isPrepared: () => boolean, database: Database): Database {
   const notPrepared = () =>
@@ -109,7 +141,7 @@ export function usableWhen(isPrepared: () => boolean, database: Database): Datab
 export async function migrateDatabase(
   settings: DatabaseSettings,
 ): Promise<{ readonly from: number; readonly to: number }> {
-  const database = open(settings, 1);
+  const database = openAlone(settings);
   try {
     return await refuseWithoutAccess(migrateAll(database));
   } finally {
@@ -122,7 +154,7 @@ async function migrateAll(database: Database) {
   const { version: from } = await readSchema(database);
   await migrate(database);
   if (database.dialect === 'postgres') await applyPostgresSettings(database);
-  const to = await schemaVersionOf(database);
+  const { version: to } = await readSchema(database);
   if (database.dialect === 'postgres') await endConnectionOfServer(database);
   return { from, to };
 }

@@ -32,6 +32,8 @@ const answerColumns = {
   initiated_as: 'text',
   bank_ids: 'text',
   is_permanent: 'boolean',
+  /** Whether it is written again after a failover: others wait for it. */
+  is_restored: 'boolean',
 } as const;
 
 /**
@@ -57,6 +59,16 @@ const sameAttempt = (one: string, other: string) =>
 export const isAlive = (instance: string): string =>
   `EXISTS (SELECT 1 FROM instance WHERE id = ${instance} AND seen_at > now_ms() - ${instanceLeaseMs})`;
 
+/** In this time after a failover was noted, each instance reports at least once, also one whose row is lost. Milliseconds. */
+const leastWaitMs = 3_000;
+
+/**
+ * Whether instances may claim and recover: not after a failover, until those that lived before it have written back what they remember
+ * (ADR 122).
+ */
+export const mayClaim = `EXISTS (SELECT 1 FROM failover f WHERE f.timeline = current_timeline() AND f.noticed_at < now_ms() - ${leastWaitMs})
+  AND NOT EXISTS (SELECT 1 FROM instance o WHERE o.awaited_at > now_ms() - ${instanceLeaseMs})`;
+
 /**
  * Inserts rows, and takes over those of released attempts, and of dead instances that have sent nothing. Sorted, so that two instances
  * lock several rows in one order.
@@ -68,7 +80,7 @@ export const claim = statement({
       fingerprint_key, fingerprint_request, fingerprint_content, is_first_factor, follows_released, claimed_at)
     SELECT i.request_id, i.tenant, i.operation, i.payment, 'claimed', i.attempt, i.instance, i.path,
       i.fingerprint_key, i.fingerprint_request, i.fingerprint_content, i.is_first_factor, false, now_ms()
-    FROM ${input} AS i WHERE true ORDER BY i.request_id, i.tenant, i.operation, i.payment
+    FROM ${input} AS i WHERE ${mayClaim} ORDER BY i.request_id, i.tenant, i.operation, i.payment
     ON CONFLICT (request_id, tenant, operation, payment) DO UPDATE SET
       step = 'claimed', attempt = excluded.attempt, instance = excluded.instance, path = excluded.path,
       fingerprint_key = excluded.fingerprint_key, fingerprint_request = excluded.fingerprint_request,
@@ -129,7 +141,7 @@ export const recordAnswer = statement({
     sql: (input) =>
       insertPayment(input, {
         environment: 'i.environment',
-        where: `${mayBeAnswered('l')} AND NOT ${mayBelongToOther}`,
+        where: `${mayBeAnswered('l')} AND NOT ${mayBelongToOther} AND (i.is_restored OR (${mayClaim}))`,
       }),
   },
   sql: (input, changed) => `
@@ -227,27 +239,48 @@ export const resolveNotHappened = statement({
     RETURNING attempt`,
 });
 
-/** Inserts the row of an attempt that was sent, if the database has lost it. */
+/** As the mark, after a failover: the attempt is being sent. */
+export const restoreMark = statement({
+  columns: { ...attemptColumns, environment: 'text', listen_ms: 'bigint', age_ms: 'bigint' },
+  sql: (input) => `
+    UPDATE ledger SET step = 'sending', environment = i.environment, marked_at = now_ms() - i.age_ms,
+      listened_until = now_ms() - i.age_ms + i.listen_ms
+    FROM ${input} AS i WHERE ${sameAttempt('ledger', 'i')} AND ledger.step IN ('claimed', 'sending')
+    RETURNING ledger.attempt`,
+});
+
+/**
+ * Changes nothing, and waits until the row is on the standbys: a cancelled wait leaves a commit that only this server has, and a commit
+ * after it waits for both.
+ */
+export const confirm = statement({
+  columns: attemptColumns,
+  sql: (input) => `
+    UPDATE ledger SET attempt = i.attempt FROM ${input} AS i WHERE ${sameAttempt('ledger', 'i')} RETURNING ledger.attempt`,
+});
+
+/** Inserts the row of an attempt that was sent, if the database has lost it. Its age keeps the order of two tenants with one id. */
 export const insertLost = statement({
-  columns: { ...claimColumns, environment: 'text' },
+  columns: { ...claimColumns, environment: 'text', age_ms: 'bigint', listen_ms: 'bigint' },
   sql: (input) => `
     INSERT INTO ledger (request_id, tenant, operation, payment, step, attempt, instance, path,
       fingerprint_key, fingerprint_request, fingerprint_content, is_first_factor, follows_released, environment,
       claimed_at, marked_at, listened_until)
     SELECT i.request_id, i.tenant, i.operation, i.payment, 'sending', i.attempt, i.instance, i.path,
       i.fingerprint_key, i.fingerprint_request, i.fingerprint_content, i.is_first_factor, false, i.environment,
-      now_ms(), now_ms(), now_ms()
+      now_ms() - i.age_ms, now_ms() - i.age_ms, now_ms() - i.age_ms + i.listen_ms
     FROM ${input} AS i WHERE true ORDER BY i.request_id, i.tenant, i.operation, i.payment
-    ON CONFLICT (request_id, tenant, operation, payment) DO NOTHING`,
+    ON CONFLICT (request_id, tenant, operation, payment) DO NOTHING RETURNING attempt`,
 });
 
 /** Gives the row of an attempt that was sent back to it, if the other attempt that has the row now has sent nothing: its mark then fails. */
 export const takeBack = statement({
-  columns: { ...claimColumns, other: 'text', environment: 'text' },
+  columns: { ...claimColumns, other: 'text', environment: 'text', age_ms: 'bigint', listen_ms: 'bigint' },
   sql: (input) => `
     UPDATE ledger SET step = 'sending', attempt = i.attempt, instance = i.instance, environment = i.environment, path = i.path,
       fingerprint_key = i.fingerprint_key, fingerprint_request = i.fingerprint_request, fingerprint_content = i.fingerprint_content,
-      is_first_factor = i.is_first_factor, marked_at = now_ms(), listened_until = now_ms(), ended_at = NULL
+      is_first_factor = i.is_first_factor, marked_at = now_ms() - i.age_ms,
+      listened_until = now_ms() - i.age_ms + i.listen_ms, ended_at = NULL
     FROM ${input} AS i WHERE ${sameKey('ledger', 'i')} AND ledger.attempt = i.other AND ledger.step IN ('claimed', 'released')
     RETURNING ledger.attempt`,
 });

@@ -46,12 +46,13 @@ export interface NewClaim extends Attempt {
 /** An attempt that the bank may have received: with all that its row contains, in case the database has lost the row. */
 export interface SentWrite extends NewClaim {
   readonly environment: string;
+  /** For how long after the mark an answer is awaited. Milliseconds. */
+  readonly listenMs: number;
+  /** When it was marked, in milliseconds of `performance.now()`. */
+  readonly markedAtMs: number;
 }
 
-export interface Mark extends Attempt {
-  readonly environment: string;
-  /** For how long an answer is awaited. Milliseconds. */
-  readonly listenMs: number;
+export interface Mark extends Attempt, Pick<SentWrite, 'environment' | 'listenMs'> {
   /** The revision of the tenants that the request was identified with. */
   readonly identityRevision: number;
 }
@@ -109,7 +110,9 @@ export type RecordOutcome = 'recorded' | 'in-doubt' | 'two-attempts';
 
 /** How often a row that another attempt changes at the same time is looked at again. */
 const maxLooks = 5;
-/** Interval at which an answer to another tenant is looked for. Milliseconds. */
+/** Until an instance notices a failover, and the others have written back what they remember. Milliseconds. */
+const maxFailoverMs = 2 * statements.instanceLeaseMs;
+/** Interval at which an answer to another tenant, and the end of a failover, is looked for. Milliseconds. */
 const lookAgainMs = 25;
 
 export type LedgerTable = ReturnType<typeof createLedgerTable>;
@@ -128,8 +131,11 @@ export function createLedgerTable(database: Database) {
   const recordBatch = batched(statements.recordAnswer);
   const releaseBatch = batched(statements.release);
   const inDoubtBatch = batched(statements.markInDoubt);
+  const insertLostBatch = batched(statements.insertLost);
   const happenedBatch = batched(statements.resolveHappened);
   const notHappenedBatch = batched(statements.resolveNotHappened);
+
+  let failover: Promise<void> | undefined;
 
   async function claim(one: NewClaim, looksLeft = maxLooks): Promise<ClaimOutcome> {
     const { row, cause } = await claimBatch(one);
@@ -141,9 +147,43 @@ export function createLedgerTable(database: Database) {
         followsReleased: Boolean(row.follows_released),
       };
     const stored = await read(one);
+    if (stored && stored.step !== 'released') return existing(stored, one);
+    await failoverHasEnded();
     // It may be free by now: another attempt has just released it.
-    const isFree = !stored || stored.step === 'released';
-    return isFree && looksLeft > 0 ? claim(one, looksLeft - 1) : existing(stored, one);
+    return looksLeft > 0 ? claim(one, looksLeft - 1) : existing(stored, one);
+  }
+
+  /** Waits until claims are allowed. One look for all that wait. */
+  function failoverHasEnded(): Promise<void> {
+    failover ??= lookUntilItHasEnded().finally(() => {
+      failover = undefined;
+    });
+    return failover;
+  }
+
+  async function lookUntilItHasEnded(): Promise<void> {
+    const waitUntilMs = performance.now() + maxFailoverMs;
+    for (;;) {
+      const [row] = await database.query(`SELECT ${statements.mayClaim} AS may_claim`);
+      if (row?.may_claim) return;
+      if (performance.now() > waitUntilMs)
+        throw new DatabaseError(
+          'claims were not allowed for 12 s after a failover: the logs of the instances say why they cannot report',
+          'none',
+        );
+      await sleep(lookAgainMs);
+    }
+  }
+
+  /** After a failover: a write that this instance is sending, if the database has lost the mark. */
+  async function restoreMark(sent: SentWrite): Promise<void> {
+    const columns = {
+      ...attemptColumns(sent),
+      environment: sent.environment,
+      ...timesOf(sent),
+    };
+    const restore = async () => ((await changes(statements.restoreMark, columns)) ? 'recorded' : undefined);
+    await recordOutcome(sent, undefined, restore);
   }
 
   const read = async (key: LedgerKey): Promise<LedgerRow | undefined> =>
@@ -164,7 +204,18 @@ export function createLedgerTable(database: Database) {
    *
    * @param waitMs how long to wait for the answer to another tenant that has sent an initiation with the same X-Request-ID
    */
-  async function recordAnswer(sent: SentWrite, answer: LedgerAnswer, waitMs = 0): Promise<RecordOutcome> {
+  const recordAnswer = (sent: SentWrite, answer: LedgerAnswer, waitMs = 0): Promise<RecordOutcome> =>
+    recordAnswerWithin(sent, { ...answer, isRestored: false }, waitMs);
+
+  /** After a failover: an answer that was recorded before it. */
+  const restoreAnswer = (sent: SentWrite, answer: LedgerAnswer): Promise<RecordOutcome> =>
+    recordAnswerWithin(sent, { ...answer, isRestored: true }, 0);
+
+  async function recordAnswerWithin(
+    sent: SentWrite,
+    answer: LedgerAnswer & { readonly isRestored: boolean },
+    waitMs: number,
+  ): Promise<RecordOutcome> {
     const waitUntilMs = performance.now() + waitMs;
     for (;;) {
       const mayWait = performance.now() < waitUntilMs;
@@ -176,7 +227,7 @@ export function createLedgerTable(database: Database) {
 
   async function recordAnswerNow(
     sent: SentWrite,
-    answer: LedgerAnswer,
+    answer: LedgerAnswer & { readonly isRestored: boolean },
     mayWait: boolean,
   ): Promise<RecordOutcome | 'must-wait'> {
     const { created } = answer;
@@ -189,6 +240,7 @@ export function createLedgerTable(database: Database) {
       outcome: answer.outcome ?? null,
       why: answer.why ?? null,
       ...paymentColumns(created),
+      is_restored: answer.isRestored,
     };
     const recordNow = async () => {
       const { row, cause } = await recordBatch(columns);
@@ -198,8 +250,13 @@ export function createLedgerTable(database: Database) {
       return row && 'recorded';
     };
     return recordOutcome(sent, created, async () => {
-      const outcome = await recordNow();
+      let outcome = await recordNow();
       if (outcome || !created || !(await isUnanswered(sent))) return outcome;
+      if (!answer.isRestored) {
+        await failoverHasEnded(); // another tenant may have sent it first, and its instance has not written that back yet
+        outcome = await recordNow();
+        if (outcome) return outcome;
+      }
       const waits = await changes(statements.waitsForOther, {
         ...attemptColumns(sent),
         environment: sent.environment,
@@ -246,8 +303,11 @@ export function createLedgerTable(database: Database) {
     const outcome = await write();
     if (outcome) return outcome;
     const stored = await read(sent);
-    if (stored?.attempt === sent.attempt) return finalOutcome(stored, created); // after a lost answer of the database, or an operator
-    if (!stored) await insertLost(sent);
+    if (stored?.attempt === sent.attempt) {
+      await changes(statements.confirm, attemptColumns(sent));
+      return finalOutcome(stored, created); // after a lost answer of the database, or an operator
+    }
+    if (!stored) rowOf(await insertLost(sent));
     else if (!(await takeBack(sent, stored)) && (await reportTwo(sent, stored))) return 'two-attempts';
     if (looksLeft === 0)
       throw new DatabaseError('another attempt changes the row of the ledger again and again', 'unknown');
@@ -256,13 +316,14 @@ export function createLedgerTable(database: Database) {
 
   /** If another attempt is faster and inserts its own, the next look finds that. */
   const insertLost = (sent: SentWrite) =>
-    changes(statements.insertLost, { ...claimColumns(sent), environment: sent.environment });
+    insertLostBatch({ ...claimColumns(sent), environment: sent.environment, ...timesOf(sent) });
 
   const takeBack = (sent: SentWrite, { attempt }: LedgerRow) =>
     changes(statements.takeBack, {
       ...claimColumns(sent),
       other: attempt ?? null,
       environment: sent.environment,
+      ...timesOf(sent),
     });
 
   const reportTwo = (sent: SentWrite, { attempt }: LedgerRow) =>
@@ -286,7 +347,9 @@ export function createLedgerTable(database: Database) {
     claim: (one: NewClaim) => claim(one),
     read,
     mark,
+    restoreMark,
     recordAnswer,
+    restoreAnswer,
     markInDoubt,
 
     /** Nothing was sent, or the bank has not processed the request. */
@@ -423,6 +486,12 @@ const keyColumns = ({ tenant, operation, payment, requestId }: LedgerKey) => ({
 });
 
 const attemptColumns = (one: Attempt) => ({ ...keyColumns(one), attempt: one.attempt });
+
+/** Milliseconds. */
+const timesOf = ({ markedAtMs, listenMs }: SentWrite) => ({
+  age_ms: Math.max(0, Math.round(performance.now() - markedAtMs)),
+  listen_ms: listenMs,
+});
 
 const paymentColumns = (created: NewPayment | undefined) => ({
   payment_id: created?.paymentId ?? null,

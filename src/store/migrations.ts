@@ -76,8 +76,23 @@ const tables = (types: { readonly bytes: string; readonly time: string }) => `
     id text PRIMARY KEY,
     seen_at ${types.time} NOT NULL,
     -- Since when it has reported without a gap.
-    reporting_since ${types.time} NOT NULL
+    reporting_since ${types.time} NOT NULL,
+    -- Since when claims wait for what it remembers, after a failover; NULL when it has written that back.
+    awaited_at ${types.time},
+    -- The newest one that its build knows.
+    schema_version integer NOT NULL
   );
+
+  -- The last failover that an instance has noticed.
+  CREATE TABLE failover (
+    only_row boolean PRIMARY KEY CHECK (only_row),
+    -- Two failovers may lead to the same timeline.
+    id text NOT NULL,
+    -- Of PostgreSQL since then.
+    timeline text NOT NULL,
+    noticed_at ${types.time} NOT NULL
+  );
+  INSERT INTO failover (only_row, id, timeline, noticed_at) VALUES (true, 'none', current_timeline(), 0);
 
   CREATE TABLE active_environment (
     only_row boolean PRIMARY KEY CHECK (only_row),
@@ -158,10 +173,14 @@ const storageSettings = `
 
 const migrations: readonly Migration[] = [
   {
+    oldest: 1,
     sqlite: tables({ bytes: 'blob', time: 'integer' }),
     postgres: `
       CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS
         'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint';
+      -- It changes when a standby becomes the primary server.
+      CREATE FUNCTION current_timeline() RETURNS text LANGUAGE sql VOLATILE AS
+        'SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8)';
       ${tables({ bytes: 'bytea', time: 'bigint' })};
       ${storageSettings}
       ${setPostgresSettings}`,
@@ -262,7 +281,7 @@ const refuseWhileOlderInstancesLive = (version: number, oldest: number): string 
 
 /** For the role of this connection, valid for new ones. The schema may have been created by another role. @throws DatabaseError */
 export async function applyPostgresSettings(database: Database): Promise<void> {
-  await untilUnlocked(database, () => database.execute(setPostgresSettings));
+  await untilUnlocked(database, () => database.execute(setPostgresSettings, maxMigrationMs));
 }
 
 /** In PostgreSQL, another instance may have done the same, or holds a lock. */

@@ -4,8 +4,9 @@
  */
 
 import { collect } from './collect.ts';
-import { type Database, type Row, statement, textOf } from './database.ts';
+import { type Database, DatabaseError, type Row, statement, textOf } from './database.ts';
 import { type Deleted, deletedAt } from './delete-in-batches.ts';
+import { mayClaim } from './ledger-statements.ts';
 
 export interface StoredPayment {
   readonly paymentId: string;
@@ -28,9 +29,9 @@ export type PaymentTable = ReturnType<typeof createPaymentTable>;
 const find = statement({
   columns: { payment_id: 'text' },
   sql: (input) => `
-    SELECT payment.payment_id, payment.environment, payment.tenant, payment.initiated_as, payment.bank_ids, payment.is_permanent,
+    SELECT (${mayClaim}) AS may_claim, payment.payment_id, payment.environment, payment.tenant, payment.initiated_as, payment.bank_ids, payment.is_permanent,
       now_ms() - payment.used_at AS unused_ms
-    FROM ${input} AS i JOIN payment ON payment.payment_id = i.payment_id ORDER BY payment.created_at, payment.environment`,
+    FROM ${input} AS i LEFT JOIN payment ON payment.payment_id = i.payment_id ORDER BY payment.created_at, payment.environment`,
 });
 
 const touch = statement({
@@ -42,13 +43,16 @@ const touch = statement({
 
 /** Every function @throws DatabaseError. What is looked for in one turn of the event loop is sent together. */
 export function createPaymentTable(database: Database) {
+  /** `undefined` if the payment may be among those that a failover has lost. */
   const findBatch = collect(async (ids: readonly string[]) => {
     const inputs = [...new Set(ids)].map((id) => ({ payment_id: id }));
     const { rows, refused } = await database.batch(find, inputs);
     // An id that the database cannot store, such as one with a NUL, is that of no payment.
     for (const cause of refused.values()) if (cause.effect !== 'none-ever') throw cause;
-    const payments = Map.groupBy(rows.map(paymentOf), ({ paymentId }) => paymentId);
-    return ids.map((id) => payments.get(id) ?? []);
+    const found = rows.filter(({ payment_id }) => payment_id !== null);
+    const payments = Map.groupBy(found.map(paymentOf), ({ paymentId }) => paymentId);
+    const maybeLost = rows.some(({ may_claim }) => !may_claim);
+    return ids.map((id) => payments.get(id) ?? (maybeLost ? undefined : []));
   });
   const touchBatch = collect(async (keys: readonly PaymentKey[]) => {
     const distinct = new Map(keys.map((key) => [JSON.stringify([key.paymentId, key.environment]), key]));
@@ -66,7 +70,14 @@ export function createPaymentTable(database: Database) {
     isAlone: database.dialect === 'sqlite',
 
     /** All payments with this id, those of other tenants included: in the order of their initiations. */
-    find: (paymentId: string): Promise<readonly StoredPayment[]> => findBatch(paymentId),
+    async find(paymentId: string): Promise<readonly StoredPayment[]> {
+      const found = await findBatch(paymentId);
+      if (found) return found;
+      throw new DatabaseError(
+        'after a failover, instances still write back the payments that it has lost',
+        'none',
+      );
+    },
 
     /** Notes that a payment is in use: it then does not expire. */
     touch: (key: PaymentKey): Promise<void> => touchBatch(key),

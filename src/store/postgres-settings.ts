@@ -52,12 +52,7 @@ export async function postgresProblems(database: Database): Promise<readonly str
 /** What a migration cannot change. @throws DatabaseError */
 export async function serverProblems(database: Database): Promise<readonly string[]> {
   const setting = await readSettings(database, ['server_encoding', 'server_version', 'server_version_num']);
-  const [row] = await database.query(
-    `SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS is_read_only`,
-  );
   const problems: string[] = [];
-  if (row?.is_read_only)
-    problems.push('PostgreSQL is read-only here: state.postgres must name the primary server');
   if (Number(setting('server_version_num')) < 140_000)
     problems.push(`PostgreSQL ${setting('server_version')} is too old: use 14 or newer`);
   if (setting('server_encoding') !== 'UTF8')
@@ -75,8 +70,52 @@ async function readSettings(database: Database, names: readonly string[]): Promi
   return (name) => String(row?.[name]);
 }
 
-/** The standbys that confirm commits, such as `ANY 1 (a, b)`; empty if none does: then a failover can lose commits. @throws DatabaseError */
-export async function synchronousStandbys(database: Database): Promise<string> {
-  const [row] = await database.query(`SELECT current_setting('synchronous_standby_names') AS names`);
-  return String(row?.names ?? '');
+export const postgresWarningKinds = [
+  'fsync',
+  'asynchronous-commit',
+  'no-synchronous-standby',
+  'standby-missing',
+] as const;
+
+export interface PostgresWarning {
+  readonly kind: (typeof postgresWarningKinds)[number];
+  /** What it means for payments. */
+  readonly text: string;
+}
+
+/** What may lose confirmed payments, although the server can be used. @throws DatabaseError */
+export async function postgresWarnings(database: Database): Promise<readonly PostgresWarning[]> {
+  const [row = {}] = await database.query(
+    `SELECT current_setting('fsync') AS fsync, current_setting('synchronous_commit') AS commits,
+       current_setting('synchronous_standby_names') AS names, (SELECT count(*) FROM pg_stat_replication) AS standbys,
+       -- The state is NULL for a role without pg_monitor.
+       (SELECT count(*) FROM pg_stat_replication WHERE coalesce(sync_state, 'sync') IN ('sync', 'quorum')) AS synchronous`,
+  );
+  const { fsync, commits, names, standbys, synchronous } = row;
+  const warnings: PostgresWarning[] = [];
+  const repeats = 'and a repeat of a lost payment is paid again';
+  if (fsync === 'off')
+    warnings.push({
+      kind: 'fsync',
+      text: `fsync is off: a crash of the server's machine can lose confirmed payments, ${repeats}`,
+    });
+  if (commits === 'off' || commits === 'local')
+    warnings.push({
+      kind: 'asynchronous-commit',
+      text: `synchronous_commit is ${commits}: a crash or a failover can lose confirmed payments, ${repeats}`,
+    });
+  if (names === '')
+    warnings.push({
+      kind: 'no-synchronous-standby',
+      text:
+        Number(standbys) === 0
+          ? `PostgreSQL has no standby: a loss of its disk loses all payments, ${repeats}`
+          : `synchronous_standby_names is empty: a failover loses what the standby has not received, ${repeats}, unless an instance remembers it`,
+    });
+  else if (Number(synchronous) === 0)
+    warnings.push({
+      kind: 'standby-missing',
+      text: `synchronous_standby_names is "${names}", and no such standby is connected: writes are refused until one is`,
+    });
+  return warnings;
 }

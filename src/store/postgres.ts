@@ -1,7 +1,16 @@
 /** The database of several instances: PostgreSQL. Only this file imports pg. */
 
 import { createHash } from 'node:crypto';
-import { Client, Pool, type PoolClient, type QueryConfig, DatabaseError as ServerError, types } from 'pg';
+import {
+  Client,
+  type ClientBase,
+  type ClientConfig,
+  Pool,
+  type PoolClient,
+  type QueryConfig,
+  DatabaseError as ServerError,
+  types,
+} from 'pg';
 import {
   type Columns,
   type Database,
@@ -14,24 +23,56 @@ import {
   type Statement,
   type Value,
 } from './database.ts';
+import { createPostgresHosts, type PostgresHosts } from './postgres-hosts.ts';
 
 /** Few: while all of them are in use, requests wait, and their statements are sent together. */
 const defaultConnections = 4;
 /** So that all connections get new settings of the role. Seconds. */
 const maxLifetimeS = 60;
+/** The pool's error when no connection became free: it says nothing about the host. */
+const queueTimeout = 'timeout exceeded when trying to connect';
 /** For connecting, and for each statement. Milliseconds. */
 const timeoutMs = 2_000;
 
 /** 64-bit integers are times and counts, which a number holds exactly. */
 types.setTypeParser(types.builtins.INT8, Number);
 
-/** @param url as libpq reads it: `postgres://user@host/database?sslmode=verify-full` */
+interface Connections {
+  /** How many at most. */
+  readonly connections?: number | undefined;
+  /** Shared by all connections of this process, so that they lead to one server. */
+  readonly hosts?: PostgresHosts;
+}
+
+/** @param url as `state.postgres` */
 export function connectPostgres(
   url: string,
-  { connections = defaultConnections }: { readonly connections?: number | undefined } = {},
+  { connections = defaultConnections, hosts = createPostgresHosts(url) }: Connections = {},
 ): Database {
+  const hostOf = new WeakMap<object, number>();
+  /** What the server has said to the running statement of a connection, although it has executed it. */
+  const warningTo = new WeakMap<object, string>();
+  /** Connections to a server that does not accept writes any more. */
+  const readOnly = new WeakSet<object>();
+
+  class HostClient extends Client {
+    constructor(options?: ClientConfig) {
+      const host = hosts.next();
+      super({ ...options, ...hosts.optionsFor(host) });
+      hostOf.set(this, host);
+    }
+  }
+
+  async function refuseReadOnly(client: ClientBase): Promise<void> {
+    const { rows } = await withTimeout(client, client.query<Row>('SHOW transaction_read_only'), timeoutMs); // on a standby, too
+    if (rows[0]?.transaction_read_only !== 'off')
+      throw new Error('it is read-only, as a standby is; state.postgres must name the primary server');
+    hosts.accepts(hostOf.get(client) ?? 0);
+  }
+
   const pool = new Pool({
-    connectionString: url,
+    Client: HostClient,
+    onConnect: refuseReadOnly, // the pool waits for it
     max: connections,
     connectionTimeoutMillis: timeoutMs,
     maxLifetimeSeconds: maxLifetimeS,
@@ -40,7 +81,13 @@ export function connectPostgres(
   });
   const ignore = () => {}; // the next statement fails
   pool.on('error', ignore); // of an idle connection
-  pool.on('connect', (client) => client.on('error', ignore)); // of one in use: without a listener it would end the process
+  pool.on('connect', (client) => {
+    client.on('error', ignore); // of one in use: without a listener it would end the process
+    // A cancelled wait for a standby is a warning (01000), or 57P01 if a shutdown has ended it. Our statements cause no other warnings.
+    client.on('notice', ({ code = '', message = '' }) => {
+      if (code.startsWith('01') || code.startsWith('57')) warningTo.set(client, message);
+    });
+  });
 
   let canPrepare = true;
 
@@ -49,12 +96,18 @@ export function connectPostgres(
     query: QueryConfig,
     maxMs: number = timeoutMs,
   ): Promise<readonly Row[]> {
+    warningTo.delete(client);
+    let rows: readonly Row[];
     try {
-      const { rows } = await withTimeout(client, client.query<Row>(query), maxMs);
-      return rows;
+      ({ rows } = await withTimeout(client, client.query<Row>(query), maxMs));
     } catch (cause) {
+      if (codeOf(cause) === readOnlyCode) readOnly.add(client);
       throw databaseError(cause);
     }
+    // The wait for a synchronous standby was cancelled: the commit is only on this server, and a failover would lose it.
+    const warning = warningTo.get(client);
+    if (warning !== undefined) throw new DatabaseError(`PostgreSQL: ${warning}`, 'unknown');
+    return rows;
   }
 
   /** Plans the statement once for each connection, if the server allows it. */
@@ -70,16 +123,33 @@ export function connectPostgres(
     }
   }
 
-  const connect = async (): Promise<PoolClient> => pool.connect();
+  /** A connection to the server that accepts writes. @throws DatabaseError */
+  async function connect(): Promise<PoolClient> {
+    const failures: string[] = [];
+    while (failures.length < hosts.count) {
+      const host = hosts.next();
+      try {
+        const client = await pool.connect();
+        if (hosts.isUsed(hostOf.get(client) ?? 0)) return client;
+        client.release(true);
+      } catch (cause) {
+        const denied = accessError(cause);
+        if (denied) throw denied;
+        if (whyOf(cause) === queueTimeout)
+          throw new DatabaseError(
+            'PostgreSQL: no connection became free within 2 s: all are in use, or it does not answer',
+            'none',
+            cause,
+          );
+        failures.push(`${hosts.nameOf(host)}: ${whyOf(cause)}`);
+        hosts.failed(host);
+      }
+    }
+    throw new DatabaseError(`PostgreSQL cannot be used: ${failures.join('; ')}`, 'none');
+  }
 
   async function withClient<Result>(use: (client: PoolClient) => Promise<Result>): Promise<Result> {
-    // Not `pool.connect().catch`: it throws at once if a certificate of the URL cannot be read.
-    const client = await connect().catch((cause: unknown) => {
-      throw (
-        accessError(cause) ??
-        new DatabaseError(`PostgreSQL cannot be reached: ${whyOf(cause)}`, 'none', cause)
-      );
-    });
+    const client = await connect();
     let isBroken = true;
     try {
       const result = await use(client);
@@ -89,7 +159,9 @@ export function connectPostgres(
       isBroken = !hasNoEffect(thrown);
       throw thrown;
     } finally {
-      client.release(isBroken); // a connection whose last statement is uncertain is closed
+      const isReadOnly = readOnly.has(client);
+      if (isReadOnly) hosts.failed(hostOf.get(client) ?? 0);
+      client.release(isBroken || isReadOnly); // a connection whose last statement is uncertain is closed
     }
   }
 
@@ -126,7 +198,7 @@ export function connectPostgres(
 
 /** Ends a connection whose statement takes too long: `statement_timeout` does not end the wait for a standby. */
 async function withTimeout<Result>(
-  client: PoolClient,
+  client: ClientBase,
   result: Promise<Result>,
   maxMs: number,
 ): Promise<Result> {
@@ -178,6 +250,9 @@ class NotPreparedError extends DatabaseError {}
  * Or a migration has changed the type of a column that a prepared statement returns (0A000).
  */
 const notPreparedCodes: ReadonlySet<string> = new Set(['26000', '42P05', '0A000']);
+
+/** The server has become a standby, or allows no writes any more. */
+const readOnlyCode = '25006';
 
 /** An error with a code of SQL comes from the server, which has rolled the statement back. */
 function databaseError(cause: unknown): DatabaseError {

@@ -128,6 +128,7 @@ function open(file: string, wall: () => number) {
     if (isFile) checkFiles = createWalGuard(file, database);
     latestMs = latestTimeIn(database);
     database.function('now_ms', { deterministic: false }, now);
+    database.function('current_timeline', { deterministic: true }, () => ''); // that of a new database: nothing fails over
   } catch (thrown) {
     database.close();
     throw thrown;

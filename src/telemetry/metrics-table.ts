@@ -109,6 +109,11 @@ export const metricsTable = {
     help: 'Connections of this instance to PostgreSQL that execute a statement (in_use), and statements that wait for a connection (waiting).',
     labels: ['state'],
   },
+  penstock_database_warning: {
+    kind: 'gauge',
+    help: '1 while PostgreSQL may lose confirmed payments for this reason, or has lost some (failover, for a day); otherwise 0.',
+    labels: ['kind'],
+  },
   penstock_oldest_unfinished_seconds: {
     kind: 'gauge',
     help: 'Age of the oldest write that is neither answered nor in doubt, of all instances; 0 if there is none. Read every 15 seconds; without a value if the database was unavailable.',

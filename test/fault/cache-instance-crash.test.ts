@@ -20,6 +20,7 @@ test('answers identical status reads on another instance with one bank call afte
   );
   const sections = {
     environments: { sandbox: { baseUrl: bank.baseUrl, standardVersion: '1.3.11' } },
+    statusCache: { pendingTtl: '1min', pendingTtlMax: '1min' }, // the reads that wait must find the status, also on a slow machine
     state: { redis: await sharedRedisUrl(t), prefix: `test-${randomUUID()}:` },
   };
   const crashing = await startGatewayProcess(t, sections);

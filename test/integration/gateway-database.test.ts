@@ -153,7 +153,7 @@ describe('a PostgreSQL that cannot be reached', { skip: skipWithoutPostgres }, (
     const { adminPort } = await assembled(t, settings).start();
     const { status, text } = await readiness(adminPort);
     assert.equal(status, 503);
-    assert.match(text, /PostgreSQL cannot be reached/);
+    assert.match(text, /PostgreSQL cannot be used: .*ECONNREFUSED/);
     await server.restart();
     await until(10_000, 'it is ready', async () => (await readiness(adminPort)).status === 200);
     assert.equal(await instancesIn(settings), 1);
@@ -278,7 +278,7 @@ test('a certificate of PostgreSQL that cannot be read is named, and does not pre
   const { adminPort } = await assembled(t, { postgres, file: null }).start();
   const { status, text } = await readiness(adminPort);
   assert.equal(status, 503);
-  assert.match(text, /PostgreSQL cannot be reached: ENOENT.*nowhere\.pem/);
+  assert.match(text, /PostgreSQL cannot be used: .*ENOENT.*nowhere\.pem/);
 });
 
 test('several instances migrate one empty PostgreSQL database at the same time', {

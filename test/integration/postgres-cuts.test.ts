@@ -24,6 +24,7 @@ const answer: LedgerAnswer = {
 const newWrite = (): SentWrite => ({
   ...{ tenant: 'shop', operation: 'initiatePayment', payment: '', requestId: randomUUID() },
   ...{ attempt: randomUUID(), instance: 'one', path: '/', environment: 'sandbox' },
+  ...{ listenMs: 60_000, markedAtMs: performance.now() },
   ...{ fingerprintKey: undefined, fingerprintRequest: 'r', fingerprintContent: 'c', isFirstFactor: false },
 });
 

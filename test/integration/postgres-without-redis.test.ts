@@ -58,7 +58,8 @@ describe('two instances on PostgreSQL without Redis', { skip: skipWithoutPostgre
     const { bank, instances, pay } = await start(t);
     for (const { adminUrl } of instances) {
       const ready = await call(adminUrl, { method: 'GET', path: '/health/ready' });
-      assert.deepEqual([ready.status, jsonOf(ready)], [200, { status: 'ready', reasons: [] }]);
+      assert.equal(ready.status, 200);
+      assert.doesNotMatch(ready.text, /Redis/);
     }
     const requestId = randomUUID();
     const replies = await Promise.all(

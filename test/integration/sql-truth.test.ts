@@ -31,9 +31,10 @@ async function initiate(
       fingerprintContent: 'content',
       isFirstFactor: false,
     },
+    ...{ listenMs: 60_000, markedAtMs: performance.now() },
   };
   await ledger.claim(sent);
-  await ledger.mark({ ...sent, listenMs: 60_000, identityRevision: 0 });
+  await ledger.mark({ ...sent, identityRevision: 0 });
   return ledger.recordAnswer(sent, {
     ...{ status: 201, headers: '[]', body: Buffer.from('{}'), outcome: 'accepted', why: undefined },
     created: { paymentId: 'p1', initiatedAs: sepa, isPermanent: false, ...created },

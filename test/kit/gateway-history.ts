@@ -46,6 +46,8 @@ export interface HistoryStore {
   /** Faults of the network to it, until `heal`. */
   readonly networkFaults: readonly (() => void)[];
   heal(): void;
+  /** Waits until the server has executed what it had received before the network failed. */
+  readonly settle?: () => Promise<void>;
 }
 
 interface HistoryOptions {
@@ -396,6 +398,7 @@ function createHistory({ processes, store, random, instances }: HistoryOptions) 
       bank.heal();
       redis.return();
       store.heal();
+      await store.settle?.();
       for (const { process } of gateways) process.resume();
       await processes.settle();
       while (living().length < instances) startGateway();

@@ -7,6 +7,7 @@ import type { HistoryStore } from './gateway-history.ts';
 import type { SimulatedProcesses } from './simulated-processes.ts';
 import { startTcpProxy } from './tcp-proxy.ts';
 import type { TestScope } from './test-scope.ts';
+import { until } from './within.ts';
 
 const simulatedClock = `
   CREATE SEQUENCE clock MINVALUE 0;
@@ -69,6 +70,14 @@ export async function startHistoryPostgres(t: TestScope) {
           proxy.resume();
           processes.isStuck = false;
         },
+        settle: () =>
+          until(10_000, 'no statement is running', async () => {
+            const [row] = await own.query(
+              `SELECT count(*) AS running FROM pg_stat_activity
+               WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid()`,
+            );
+            return row?.running === 0;
+          }),
         async close() {
           proxy.refuse();
           proxy.accept();

@@ -31,7 +31,12 @@ export const answer = {
 
 export const withPayment = (paymentId: string) => ({ ...answer, created: { ...answer.created, paymentId } });
 
-export const sentTo = (claim: NewClaim, environment = 'sandbox') => ({ ...claim, environment });
+export const sentTo = (claim: NewClaim, environment = 'sandbox') => ({
+  ...claim,
+  environment,
+  listenMs: 60_000,
+  markedAtMs: performance.now(),
+});
 
 export const mark = (claim: NewClaim, listenMs = 60_000) => ({
   ...sentTo(claim),

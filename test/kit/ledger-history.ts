@@ -135,8 +135,8 @@ export async function runLedgerHistory(database: Database, random: () => number)
     if (claimed.kind !== 'claimed') return;
     events.push(`${short} claimed by ${instance.id.slice(0, 4)}`);
     const { pauses } = instance;
-    const sent: SentWrite = { ...claim, environment: 'sandbox' };
-    const mark = { ...sent, listenMs: 0, identityRevision: 0 };
+    const sent: SentWrite = { ...claim, environment: 'sandbox', listenMs: 0, markedAtMs: performance.now() };
+    const mark = { ...sent, identityRevision: 0 };
     onTheWay.set(claim.attempt, () => instance.pauses === pauses);
     try {
       const isMarked = await ledger.mark(mark).catch(() => undefined);

@@ -52,7 +52,7 @@ const maxAnswerMs = 90_000;
  */
 export const startPaymentFleet = (
   life: TestScope,
-  redis: string | object,
+  redis: string | object | null,
   count: number,
   sections?: Sections,
 ) => startFleetOf(startGatewayProcess, life, redis, count, sections);
@@ -60,7 +60,7 @@ export const startPaymentFleet = (
 /** As `startPaymentFleet`, but in this process: for tests that neither kill nor pause an instance. They need much less CPU time. */
 export const startLocalPaymentFleet = (
   life: TestScope,
-  redis: string | object,
+  redis: string | object | null,
   count: number,
   sections?: Sections,
 ) => startFleetOf(startGateway, life, redis, count, sections);
@@ -69,7 +69,7 @@ export const startLocalPaymentFleet = (
 async function startFleetOf<Instance extends FleetInstance>(
   start: (life: TestScope, sections: Sections) => Promise<Instance>,
   life: TestScope,
-  redis: string | object,
+  redis: string | object | null,
   count: number,
   sections: Sections = {},
 ): Promise<PaymentFleet<Instance>> {

@@ -39,22 +39,73 @@ export async function startPostgres(
   life: TestScope,
   ...settings: readonly string[]
 ): Promise<PostgresServer> {
-  const programs = postgresPrograms();
-  if (!programs) throw new Error(`no PostgreSQL to start: ${howToGetPostgres}`);
+  const folder = newServerFolder();
+  const data = join(folder, 'data');
+  runProgram(folder, 'initdb', [
+    ...['-D', data, '-A', 'trust', '-U', 'postgres', '-E', 'UTF8', '--locale=C', '--no-sync'],
+  ]);
+  return startServer(life, folder, settings);
+}
+
+/**
+ * Starts a server that copies another one, and then follows it.
+ *
+ * @param name as in `synchronous_standby_names` of the other one
+ */
+export async function startStandby(
+  life: TestScope,
+  primary: Pick<PostgresServer, 'url'>,
+  name: string,
+  ...settings: readonly string[]
+): Promise<PostgresServer> {
+  const folder = newServerFolder();
+  const { port } = new URL(primary.url);
+  runProgram(folder, 'pg_basebackup', [
+    ...[
+      '-D',
+      join(folder, 'data'),
+      '--checkpoint=fast',
+      '--no-sync',
+      '--write-recovery-conf',
+      '--no-password',
+    ],
+    ...['-d', `host=127.0.0.1 port=${port} user=postgres application_name=${name}`],
+  ]);
+  return startServer(life, folder, settings);
+}
+
+/** Makes a standby the primary server. Returns when it accepts writes. */
+export const promote = (standby: Pick<PostgresServer, 'url'>): Promise<void> =>
+  administrate(standby.url, 'SELECT pg_promote()');
+
+function newServerFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'penstock-postgres-'));
   chmodSync(folder, 0o755);
-  const data = join(folder, 'data');
   if (userInfo().uid === 0) {
     const [uid = 0, gid = 0] = ['-u', '-g'].map((option) => Number(execFileSync('id', [option, 'postgres'])));
     chownSync(folder, uid, gid);
   }
-  const [first = '', ...words] = [
-    ...asUserOfPostgres(),
-    join(programs, 'initdb'),
-    ...['-D', data, '-A', 'trust', '-U', 'postgres', '-E', 'UTF8', '--locale=C', '--no-sync'],
-  ];
-  execFileSync(first, words, { stdio: 'ignore', cwd: folder });
+  return folder;
+}
 
+/** The command line of a program of PostgreSQL. */
+function commandOf(program: string, words: readonly string[]): readonly [string, ...string[]] {
+  const programs = postgresPrograms();
+  if (!programs) throw new Error(`no PostgreSQL to start: ${howToGetPostgres}`);
+  const [first = '', ...rest] = [...asUserOfPostgres(), join(programs, program), ...words];
+  return [first, ...rest];
+}
+
+function runProgram(folder: string, program: string, words: readonly string[]): void {
+  const [first, ...rest] = commandOf(program, words);
+  execFileSync(first, rest, { stdio: 'ignore', cwd: folder });
+}
+
+async function startServer(
+  life: TestScope,
+  folder: string,
+  settings: readonly string[],
+): Promise<PostgresServer> {
   let child: LaunchedChild | undefined;
   const kill = async () => {
     child?.kill('SIGQUIT');
@@ -73,11 +124,10 @@ export async function startPostgres(
       'max_connections=500',
       ...settings,
     ];
-    const [program = '', ...args] = [
-      ...asUserOfPostgres(),
-      ...[join(programs, 'postgres'), '-D', data, '-p', String(port)],
+    const [program, ...args] = commandOf('postgres', [
+      ...['-D', join(folder, 'data'), '-p', String(port)],
       ...options.flatMap((option) => ['-c', option]),
-    ];
+    ]);
     child = await launchChild(program, args, folder);
     await until(20_000, `PostgreSQL answers on port ${port}`, () => canConnect(url));
   };
@@ -85,7 +135,7 @@ export async function startPostgres(
   return {
     url,
     socketUrl: `${url}?host=${folder}`,
-    data,
+    data: join(folder, 'data'),
     kill,
     async restart() {
       await kill();
@@ -119,10 +169,15 @@ export async function newPostgresDatabase(): Promise<string> {
   return url.href;
 }
 
-async function administrate(url: string, sql: string): Promise<void> {
+/** Statements outside a transaction. */
+export async function administrate(url: string, ...statements: readonly string[]): Promise<void> {
   const client = new Client(url);
   await client.connect();
-  await client.query(sql).finally(() => client.end());
+  try {
+    for (const sql of statements) await client.query(sql);
+  } finally {
+    await client.end();
+  }
 }
 
 export async function canConnect(url: string): Promise<boolean> {

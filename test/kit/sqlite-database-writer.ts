@@ -36,13 +36,17 @@ async function writeAll(): Promise<void> {
     const outcome = await ledger.claim(claim);
     if (outcome.kind === 'refused') throw outcome.cause;
     print(`claimed ${requestId}`);
-    if (!(await ledger.mark({ ...claim, environment: 'sandbox', listenMs: 1_000, identityRevision: 0 })))
-      throw new Error('not marked');
+    const sent = { ...claim, environment: 'sandbox', listenMs: 1_000, markedAtMs: performance.now() };
+    if (!(await ledger.mark({ ...sent, identityRevision: 0 }))) throw new Error('not marked');
     print(`sending ${requestId}`);
-    await ledger.recordAnswer(
-      { ...claim, environment: 'sandbox' },
-      { status: 201, headers: '[]', body, outcome: undefined, why: undefined, created: undefined },
-    );
+    await ledger.recordAnswer(sent, {
+      status: 201,
+      headers: '[]',
+      body,
+      outcome: undefined,
+      why: undefined,
+      created: undefined,
+    });
     print(`answered ${requestId}`);
   }
 }

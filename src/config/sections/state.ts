@@ -1,6 +1,7 @@
 /** state: the storage of data that outlives a request. */
 
 import { z } from 'zod';
+import { postgresParameterProblem, postgresUrls } from '../postgres-urls.ts';
 import { duration } from '../units.ts';
 import { file } from '../values.ts';
 import { clientTls } from './client-tls.ts';
@@ -44,9 +45,13 @@ const redis = z.union(
   },
 );
 
-const postgresAddress = z
-  .string()
-  .refine((text) => postgresUrl(text) !== undefined, 'expected postgres://user@host:5432/database');
+const postgresAddress = z.string().superRefine((text, context) => {
+  const [url] = postgresUrls(text) ?? [];
+  const message = url
+    ? postgresParameterProblem(url)
+    : 'expected postgres://user@host:5432/database, or several hosts: postgres://user@host1,host2/database';
+  if (message !== undefined) context.addIssue({ code: 'custom', message });
+});
 
 export const state = z
   .strictObject({
@@ -55,7 +60,8 @@ export const state = z
       .default(null)
       .describe(
         'The PostgreSQL database (14 or newer) that all instances share: postgres://user@host:5432/database, with sslmode, sslrootcert, ' +
-          'sslcert and sslkey as for libpq. URLs with a password are allowed in the environment variable only.',
+          'sslcert and sslkey as for libpq. Several hosts, separated by commas, are tried in their order: the one that accepts writes is ' +
+          'used. URLs with a password are allowed in the environment variable only.',
       ),
     redis: redis
       .nullable()
@@ -108,12 +114,4 @@ export function redisUrl(text: string): URL | undefined {
   const fits =
     url && /^rediss?:$/.test(url.protocol) && url.hostname !== '' && /^(\/\d{0,4})?$/.test(url.pathname);
   return fits && !url.search && !url.hash ? url : undefined;
-}
-
-/** The parsed address of a PostgreSQL database, or `undefined` if the text is not one. */
-export function postgresUrl(text: string): URL | undefined {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  const fits =
-    url && /^postgres(ql)?:$/.test(url.protocol) && url.hostname !== '' && /^\/[^/]+$/.test(url.pathname);
-  return fits && !url.hash ? url : undefined;
 }

@@ -18,7 +18,7 @@ function runCheck(t: TestContext, redis: string) {
     admin: { operators: [{ name: 'ann', tokenSha256: 'ab12'.repeat(16) }] },
     state: { redis, file: `${temporaryFolder(t)}/state` },
   };
-  return runCommand(['check', '--config', writeConfigFile(t, JSON.stringify(sections))]);
+  return runCommand(['check', '--connect', '--config', writeConfigFile(t, JSON.stringify(sections))]);
 }
 
 describe('penstock check', { skip: skipWithoutRedisServer }, () => {

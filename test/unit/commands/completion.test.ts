@@ -23,7 +23,7 @@ describe('the completion', () => {
     ['serve --', ['--config', '--help']],
     ['--ver', ['--version']],
     ['environment --config ', []],
-    ['check --config penstock.yaml --', ['--strict', '--json', '--help']],
+    ['check --config penstock.yaml --', ['--strict', '--connect', '--json', '--help']],
     ['swim ', []],
   ] as const)
     test(`offers ${expected.join(', ') || 'nothing'} for: penstock ${line}`, () => {

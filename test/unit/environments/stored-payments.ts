@@ -19,8 +19,8 @@ export async function storePayment(
     ...{ fingerprintKey: undefined, fingerprintRequest: 'request', fingerprintContent: 'content' },
   };
   await table.claim(claim);
-  const sent = { ...claim, environment };
-  await table.mark({ ...sent, listenMs: 0, identityRevision: 0 });
+  const sent = { ...claim, environment, listenMs: 0, markedAtMs: performance.now() };
+  await table.mark({ ...sent, identityRevision: 0 });
   const created = { paymentId, initiatedAs, bankIds: bankIds && JSON.stringify(bankIds), isPermanent };
   const answer = { status: 201, headers: '[]', body: Buffer.alloc(0), outcome: undefined, why: undefined };
   return (await table.recordAnswer(sent, { ...answer, created })) === 'recorded';
