@@ -37,6 +37,12 @@ const timeoutMs = 2_000;
 /** 64-bit integers are times and counts, which a number holds exactly. */
 types.setTypeParser(types.builtins.INT8, Number);
 
+/** A message of PostgreSQL (its protocol, "ParameterStatus"). */
+interface ParameterStatus {
+  readonly parameterName: string;
+  readonly parameterValue: string;
+}
+
 interface Connections {
   /** How many at most. */
   readonly connections?: number | undefined;
@@ -50,6 +56,8 @@ export function connectPostgres(
   { connections = defaultConnections, hosts = createPostgresHosts(url) }: Connections = {},
 ): Database {
   const hostOf = new WeakMap<object, number>();
+  /** Settings that the server has reported to a connection. */
+  const reportedTo = new WeakMap<object, Readonly<Record<string, string>>>();
   /** What the server has said to the running statement of a connection, although it has executed it. */
   const warningTo = new WeakMap<object, string>();
   /** Connections to a server that does not accept writes any more. */
@@ -60,14 +68,31 @@ export function connectPostgres(
       const host = hosts.next();
       super({ ...options, ...hosts.optionsFor(host) });
       hostOf.set(this, host);
+      const reported: Record<string, string> = {};
+      reportedTo.set(this, reported);
+      this.connection.on('parameterStatus', ({ parameterName, parameterValue }: ParameterStatus) => {
+        reported[parameterName] = parameterValue;
+      });
     }
   }
 
   async function refuseReadOnly(client: ClientBase): Promise<void> {
-    const { rows } = await withTimeout(client, client.query<Row>('SHOW transaction_read_only'), timeoutMs); // on a standby, too
-    if (rows[0]?.transaction_read_only !== 'off')
+    if (await isReadOnly(client))
       throw new Error('it is read-only, as a standby is; state.postgres must name the primary server');
     hosts.accepts(hostOf.get(client) ?? 0);
+  }
+
+  /** PostgreSQL reports both settings when a client connects; some poolers do not. */
+  async function isReadOnly(client: ClientBase): Promise<boolean> {
+    const { in_hot_standby: standby, default_transaction_read_only: byDefault } =
+      reportedTo.get(client) ?? {};
+    if (standby !== undefined && byDefault !== undefined) return standby === 'on' || byDefault === 'on';
+    const { rows } = await withTimeout(
+      client,
+      client.query<Row>('SHOW transaction_read_only'), // on a standby, too
+      timeoutMs,
+    );
+    return rows[0]?.transaction_read_only !== 'off';
   }
 
   const pool = new Pool({
