@@ -4,7 +4,6 @@
  */
 
 import type { ActiveEnvironment } from './environments/active-environment.ts';
-import type { RecentWrites } from './idempotency/recent-writes.ts';
 import { createPeriodicTask, heartbeatMs, type PeriodicTask } from './periodic-task.ts';
 import { type Database, DatabaseError } from './store/database.ts';
 import { refuseWithoutAccess, UnusableDatabaseError } from './store/gateway-database.ts';
@@ -42,8 +41,13 @@ interface DatabaseHeartbeatDependencies {
   readonly instances: Pick<InstanceTable, 'report' | 'lostInFailover'>;
   /** Checks the schema, and applies the migrations that are missing. */
   readonly prepare: () => Promise<void>;
-  /** What this instance remembers. */
-  readonly recent: Pick<RecentWrites, 'writeBack' | 'forgetOld' | 'hasForgottenTooMuch'>;
+  /** What this instance has written lately. */
+  readonly recent: {
+    /** After a failover: writes again what the database has lost. @returns how many writes */
+    writeBack(): Promise<number>;
+    hasForgottenTooMuch(): boolean;
+    forgetOld(): void;
+  };
   /** What the settings of the server mean for payments. */
   readonly readWarnings: () => Promise<readonly PostgresWarning[]>;
   /** @throws UnusableDatabaseError if a migration has excluded this build */

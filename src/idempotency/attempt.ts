@@ -188,9 +188,21 @@ export class Attempt implements WriteAheadMark {
   }
 
   /** What this instance writes again if a failover loses it. @param bytes of the answer */
-  #remember(step: RecentWrite['step'], writeAgain: RecentWrite['writeAgain'], bytes = 0): void {
+  #remember(
+    step: RecentWrite['step'],
+    writeAgain: RecentWrite['writeAgain'],
+    {
+      bytes = 0,
+      isDoubt = step === 'in-doubt',
+    }: { readonly bytes?: number; readonly isDoubt?: boolean } = {},
+  ): void {
     const key = this.#claim;
-    this.#services.recentWrites.keep({ key, attempt: key.attempt, step, bytes, writeAgain });
+    const { markedAtMs, listenMs } = this.#sent ?? { markedAtMs: Number.POSITIVE_INFINITY, listenMs: 0 };
+    const resolvableAtMs = isDoubt ? markedAtMs + listenMs : Number.POSITIVE_INFINITY;
+    this.#services.recentWrites.keep({
+      ...{ key, attempt: key.attempt, step },
+      ...{ bytes, resolvableAtMs, writeAgain },
+    });
   }
 
   /**
@@ -260,7 +272,8 @@ export class Attempt implements WriteAheadMark {
       waitMs = 0;
       const bytes = stored.headers.length + stored.body.length;
       if (outcome === 'in-doubt') this.#remember('in-doubt', again.doubt(table, sent, withheldDoubt));
-      else this.#remember('answered', again.record(table, sent, answer), bytes);
+      else
+        this.#remember('answered', again.record(table, sent, answer), { bytes, isDoubt: why !== undefined });
       storageBudget.countEntry(this.#tenant, bytes);
       if (outcome === 'in-doubt') logInDoubt(log, sent, 'the answer of the bank is not stored');
       else if (why !== undefined) logInDoubt(log, sent, why);

@@ -19,6 +19,8 @@ export interface RecentWrite {
   readonly step: 'sending' | 'answered' | 'in-doubt' | 'released';
   /** Of the answer. */
   readonly bytes: number;
+  /** From when on an operator may say that it did not happen, and its row is gone; milliseconds of `performance.now()`. Infinity if never. */
+  readonly resolvableAtMs: number;
   /** Has no effect if the database has not lost it. It must not hold the request: only `bytes` are counted. */
   readonly writeAgain: () => Promise<unknown>;
 }
@@ -88,7 +90,7 @@ export function createRecentWrites(
      */
     async restore(key: LedgerKey): Promise<boolean> {
       const known = writes.get(textOf(key));
-      if (!known || known.step === 'released') return false;
+      if (!known || known.step === 'released' || now() >= known.resolvableAtMs) return false;
       await known.writeAgain();
       return true;
     },

@@ -146,7 +146,7 @@ describe('PostgreSQL with a synchronous standby', { skip: skipWithoutPostgres },
 });
 
 describe('PostgreSQL with an asynchronous standby', { skip: skipWithoutPostgres, concurrency: 3 }, () => {
-  for (const lagMs of [50, 300])
+  for (const lagMs of [300])
     test(`fails over ${lagMs} ms after the standby has received its last commit: the instances write back what it lacks`, async (t) => {
       const postgres = await startReplicatedPostgres(t, '');
       const fleet = await startLocalPaymentFleet(t, null, 3, stateOn(postgres));
@@ -190,25 +190,6 @@ describe('PostgreSQL with an asynchronous standby', { skip: skipWithoutPostgres,
       outcomes.filter((each) => !each.startsWith('201')),
       [],
     );
-    assert.deepEqual(paidTwice(fleet.bank), []);
-  });
-
-  test('fails over while an instance is paused: that one writes back before it pays a repeat', async (t) => {
-    const postgres = await startReplicatedPostgres(t, '');
-    const fleet = await startPaymentFleet(t, null, 2, stateOn(postgres));
-    const [paused = assert.fail()] = fleet.instances;
-    const load = await startLoad(t, fleet, 50);
-    await postgres.stopSender();
-    await load.hasSentMore(30);
-    paused.command.kill('SIGSTOP');
-    await postgres.failOver();
-    await untilPaid(fleet, 1); // claims have waited for the paused one
-    const own = fleet.answers.filter(({ instance, outcome }) => instance === 0 && outcome === '201');
-    const repeats = own.map((payment) => settle(fleet, payment, 0)); // they wait in its sockets
-    paused.command.kill('SIGCONT');
-    const outcomes = await Promise.all(repeats);
-    await load.stop();
-    assert.deepEqual(new Set(outcomes), new Set(['201 replayed']));
     assert.deepEqual(paidTwice(fleet.bank), []);
   });
 

@@ -16,6 +16,7 @@ function start() {
       attempt: `attempt ${requestId}`,
       step: 'answered',
       bytes: 100,
+      resolvableAtMs: Number.POSITIVE_INFINITY,
       writeAgain: async () => written.push(requestId),
       ...more,
     });
@@ -61,6 +62,14 @@ describe('recent writes', () => {
     assert.equal(await recent.restore(key('released')), false);
     assert.equal(await recent.restore(key('never sent')), false);
     assert.deepEqual(written, ['answered']);
+  });
+
+  test('are not written back by a claim when an operator may have said that they did not happen', async () => {
+    const { written, recent, keep, pass } = start();
+    keep('doubt', { step: 'in-doubt', resolvableAtMs: 1_000 });
+    pass(1_000);
+    assert.equal(await recent.restore(key('doubt')), false);
+    assert.deepEqual(written, []);
   });
 
   test('take a bounded amount of memory: the oldest that have ended are forgotten', async () => {
