@@ -7,7 +7,7 @@ import { createBeforeDeadline } from '../store/before-deadline.ts';
 import type { Database } from '../store/database.ts';
 import { deleteInBatches } from '../store/delete-in-batches.ts';
 import type { InstanceTable } from '../store/instances.ts';
-import { createLedgerTable, type LedgerKey, type LedgerRow } from '../store/ledger.ts';
+import { createLedgerTable, keyTextOf, type LedgerKey, type LedgerRow } from '../store/ledger.ts';
 import type { Log } from '../telemetry/log.ts';
 import { createInDoubtWrites, logInDoubt } from './in-doubt.ts';
 import { createRecentWrites } from './recent-writes.ts';
@@ -118,6 +118,3 @@ const doubtIn = (row: LedgerRow) => ({
   environment: String(row.environment),
   isFirstFactor: Boolean(row.is_first_factor),
 });
-
-const keyTextOf = ({ tenant, operation, payment, requestId }: LedgerKey): string =>
-  JSON.stringify([tenant, operation, payment, requestId.toLowerCase()]);

@@ -3,7 +3,7 @@
  * it is written again, before anybody may repeat such a payment (ADR 122).
  */
 
-import type { LedgerKey, LedgerRow } from '../store/ledger.ts';
+import { keyTextOf, type LedgerKey, type LedgerRow } from '../store/ledger.ts';
 
 /** A standby that is further behind loses writes. Milliseconds. */
 const keptMs = 60_000;
@@ -60,7 +60,7 @@ export function createRecentWrites(
     /** Replaces what was written with this key before. */
     keep(write: RecentWrite): void {
       if (keepsNone) return;
-      const key = textOf(write.key);
+      const key = keyTextOf(write.key);
       forget(key);
       bytes += bytesOfWrite + write.bytes;
       writes.set(key, { ...write, writtenAtMs: now() });
@@ -89,7 +89,7 @@ export function createRecentWrites(
      * @returns false if this instance has not sent it @throws DatabaseError
      */
     async restore(key: LedgerKey): Promise<boolean> {
-      const known = writes.get(textOf(key));
+      const known = writes.get(keyTextOf(key));
       if (!known || known.step === 'released' || now() >= known.resolvableAtMs) return false;
       await known.writeAgain();
       return true;
@@ -109,6 +109,3 @@ export function createRecentWrites(
     },
   };
 }
-
-const textOf = ({ tenant, operation, payment, requestId }: LedgerKey): string =>
-  `${requestId.toLowerCase()} ${operation} ${JSON.stringify([tenant, payment])}`;

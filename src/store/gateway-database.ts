@@ -40,9 +40,19 @@ export function openGatewayDatabase(settings: DatabaseSettings): GatewayDatabase
 
 const openFile = ({ file }: DatabaseSettings): Database => openSqlite(file ?? inMemory);
 
-/** With one connection. */
-const openAlone = (settings: DatabaseSettings): Database =>
-  settings.postgres === null ? openFile(settings) : connectPostgres(settings.postgres, { connections: 1 });
+/** With one connection, which is closed afterwards. @throws UnusableDatabaseError if the database refuses the role */
+async function onOwnConnection<Result>(
+  settings: DatabaseSettings,
+  use: (database: Database) => Promise<Result>,
+): Promise<Result> {
+  const { postgres } = settings;
+  const database = postgres === null ? openFile(settings) : connectPostgres(postgres, { connections: 1 });
+  try {
+    return await refuseWithoutAccess(use(database));
+  } finally {
+    await database.close();
+  }
+}
 
 /**
  * Checks that the database has been created, and applies the migrations that are missing; a database in memory is created.
@@ -53,12 +63,7 @@ const openAlone = (settings: DatabaseSettings): Database =>
 export async function prepareDatabase(database: Database, settings: DatabaseSettings): Promise<void> {
   if (settings.postgres === null) return prepare(database, settings);
   // A new connection: ALTER ROLE, in the migrations, does not change the settings of open ones.
-  const connected = openAlone(settings);
-  try {
-    await refuseWithoutAccess(prepare(connected, settings));
-  } finally {
-    await connected.close();
-  }
+  await onOwnConnection(settings, (connected) => prepare(connected, settings));
 }
 
 /** @throws UnusableDatabaseError if the database refuses the role: at the start and for a command, this is no outage */
@@ -106,18 +111,11 @@ const nameOf = ({ postgres, file }: DatabaseSettings) =>
  */
 export async function checkGatewayDatabase(settings: DatabaseSettings): Promise<readonly string[]> {
   if (settings.postgres === null) return [];
-  const database = openAlone(settings);
-  try {
-    return await refuseWithoutAccess(check(database, settings));
-  } finally {
-    await database.close();
-  }
-}
-
-async function check(database: Database, settings: DatabaseSettings): Promise<readonly string[]> {
-  await refuseUnusableSchema(database, settings);
-  refuse(await postgresProblems(database));
-  return (await postgresWarnings(database)).map(({ text }) => text);
+  return onOwnConnection(settings, async (database) => {
+    await refuseUnusableSchema(database, settings);
+    refuse(await postgresProblems(database));
+    return (await postgresWarnings(database)).map(({ text }) => text);
+  });
 }
 
 /** Refuses all statements until the database is prepared: one that lacks tables or settings could lose what it has confirmed. */
@@ -138,16 +136,9 @@ export function usableWhen(isPrepared: () => boolean, database: Database): Datab
  * @returns the version of the schema before and after
  * @throws UnusableDatabaseError if the server cannot be used, or refuses the role; DatabaseError
  */
-export async function migrateDatabase(
+export const migrateDatabase = (
   settings: DatabaseSettings,
-): Promise<{ readonly from: number; readonly to: number }> {
-  const database = openAlone(settings);
-  try {
-    return await refuseWithoutAccess(migrateAll(database));
-  } finally {
-    await database.close();
-  }
-}
+): Promise<{ readonly from: number; readonly to: number }> => onOwnConnection(settings, migrateAll);
 
 async function migrateAll(database: Database) {
   if (database.dialect === 'postgres') refuse(await serverProblems(database));

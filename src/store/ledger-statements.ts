@@ -20,6 +20,8 @@ const claimColumns = {
   fingerprint_content: 'text',
   is_first_factor: 'boolean',
 } as const;
+/** Of a write that was sent: with the time since its mark, and for how long after it an answer is awaited. */
+const sentColumns = { ...claimColumns, environment: 'text', age_ms: 'bigint', listen_ms: 'bigint' } as const;
 const answerColumns = {
   ...attemptColumns,
   environment: 'text',
@@ -261,7 +263,7 @@ export const confirm = statement({
 
 /** Inserts the row of an attempt that was sent, if the database has lost it. Its age keeps the order of two tenants with one id. */
 export const insertLost = statement({
-  columns: { ...claimColumns, environment: 'text', age_ms: 'bigint', listen_ms: 'bigint' },
+  columns: sentColumns,
   sql: (input) => `
     INSERT INTO ledger (request_id, tenant, operation, payment, step, attempt, instance, path,
       fingerprint_key, fingerprint_request, fingerprint_content, is_first_factor, follows_released, environment,
@@ -275,7 +277,7 @@ export const insertLost = statement({
 
 /** Gives the row of an attempt that was sent back to it, if the other attempt that has the row now has sent nothing: its mark then fails. */
 export const takeBack = statement({
-  columns: { ...claimColumns, other: 'text', environment: 'text', age_ms: 'bigint', listen_ms: 'bigint' },
+  columns: { ...sentColumns, other: 'text' },
   sql: (input) => `
     UPDATE ledger SET step = 'sending', attempt = i.attempt, instance = i.instance, environment = i.environment, path = i.path,
       fingerprint_key = i.fingerprint_key, fingerprint_request = i.fingerprint_request, fingerprint_content = i.fingerprint_content,

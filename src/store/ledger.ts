@@ -315,16 +315,10 @@ export function createLedgerTable(database: Database) {
   }
 
   /** If another attempt is faster and inserts its own, the next look finds that. */
-  const insertLost = (sent: SentWrite) =>
-    insertLostBatch({ ...claimColumns(sent), environment: sent.environment, ...timesOf(sent) });
+  const insertLost = (sent: SentWrite) => insertLostBatch(sentColumns(sent));
 
   const takeBack = (sent: SentWrite, { attempt }: LedgerRow) =>
-    changes(statements.takeBack, {
-      ...claimColumns(sent),
-      other: attempt ?? null,
-      environment: sent.environment,
-      ...timesOf(sent),
-    });
+    changes(statements.takeBack, { ...sentColumns(sent), other: attempt ?? null });
 
   const reportTwo = (sent: SentWrite, { attempt }: LedgerRow) =>
     changes(statements.reportOther, {
@@ -466,6 +460,9 @@ function byKey(inputs: readonly Row[], { rows, refused }: BatchResult): readonly
 const keyText = ({ request_id, tenant, operation, payment }: Row): string =>
   JSON.stringify([request_id, tenant, operation, payment]);
 
+/** The same for equal keys: an X-Request-ID in upper and lower case is one. */
+export const keyTextOf = (key: LedgerKey): string => keyText(keyColumns(key));
+
 /** Of a write whose row is not changed any more. */
 function finalOutcome({ step, payment_id }: LedgerRow, created: NewPayment | undefined): RecordOutcome {
   // The answer names a payment that is not stored: the operator has named another one, or it may belong to another tenant.
@@ -487,12 +484,6 @@ const keyColumns = ({ tenant, operation, payment, requestId }: LedgerKey) => ({
 
 const attemptColumns = (one: Attempt) => ({ ...keyColumns(one), attempt: one.attempt });
 
-/** Milliseconds. */
-const timesOf = ({ markedAtMs, listenMs }: SentWrite) => ({
-  age_ms: Math.max(0, Math.round(performance.now() - markedAtMs)),
-  listen_ms: listenMs,
-});
-
 const paymentColumns = (created: NewPayment | undefined) => ({
   payment_id: created?.paymentId ?? null,
   initiated_as: created?.initiatedAs ?? null,
@@ -510,11 +501,23 @@ const claimColumns = (one: NewClaim) => ({
   is_first_factor: one.isFirstFactor,
 });
 
+/** Milliseconds. */
+const timesOf = ({ markedAtMs, listenMs }: SentWrite) => ({
+  age_ms: Math.max(0, Math.round(performance.now() - markedAtMs)),
+  listen_ms: listenMs,
+});
+
+const sentColumns = (sent: SentWrite) => ({
+  ...claimColumns(sent),
+  environment: sent.environment,
+  ...timesOf(sent),
+});
+
 /** PostgreSQL refuses to change a row twice in one statement. */
 function firstsByKey(claims: readonly NewClaim[]): readonly NewClaim[] {
   const firsts = new Map<string, NewClaim>();
   for (const one of claims) {
-    const key = keyText(keyColumns(one));
+    const key = keyTextOf(one);
     if (!firsts.has(key)) firsts.set(key, one);
   }
   return [...firsts.values()];

@@ -55,37 +55,47 @@ export function connectPostgres(
   url: string,
   { connections = defaultConnections, hosts = createPostgresHosts(url) }: Connections = {},
 ): Database {
-  const hostOf = new WeakMap<object, number>();
-  /** Settings that the server has reported to a connection. */
-  const reportedTo = new WeakMap<object, Readonly<Record<string, string>>>();
-  /** What the server has said to the running statement of a connection, although it has executed it. */
-  const warningTo = new WeakMap<object, string>();
-  /** Connections to a server that does not accept writes any more. */
-  const readOnly = new WeakSet<object>();
-
   class HostClient extends Client {
+    /** Of its host, in the order of the address. */
+    readonly hostIndex: number;
+    /** Settings that the server has reported. */
+    readonly reported: Record<string, string> = {};
+    /** Whether its server does not accept writes any more. */
+    isReadOnly = false;
+    #warning: string | undefined = undefined;
+
     constructor(options?: ClientConfig) {
       const host = hosts.next();
       super({ ...options, ...hosts.optionsFor(host) });
-      hostOf.set(this, host);
-      const reported: Record<string, string> = {};
-      reportedTo.set(this, reported);
+      this.hostIndex = host;
       this.connection.on('parameterStatus', ({ parameterName, parameterValue }: ParameterStatus) => {
-        reported[parameterName] = parameterValue;
+        this.reported[parameterName] = parameterValue;
       });
+      // A cancelled wait for a standby is a warning (01000), or 57P01 if a shutdown has ended it. Our statements cause no other warnings.
+      this.on('notice', ({ code = '', message = '' }) => {
+        if (code.startsWith('01') || code.startsWith('57')) this.#warning = message;
+      });
+    }
+
+    /** What the server has said since the last call, although it has executed the statement. */
+    takeWarning(): string | undefined {
+      const warning = this.#warning;
+      this.#warning = undefined;
+      return warning;
     }
   }
 
-  async function refuseReadOnly(client: ClientBase): Promise<void> {
+  type PooledClient = PoolClient & HostClient;
+
+  async function refuseReadOnly(client: HostClient): Promise<void> {
     if (await isReadOnly(client))
       throw new Error('it is read-only, as a standby is; state.postgres must name the primary server');
-    hosts.accepts(hostOf.get(client) ?? 0);
+    hosts.accepts(client.hostIndex);
   }
 
   /** PostgreSQL reports both settings when a client connects; some poolers do not. */
-  async function isReadOnly(client: ClientBase): Promise<boolean> {
-    const { in_hot_standby: standby, default_transaction_read_only: byDefault } =
-      reportedTo.get(client) ?? {};
+  async function isReadOnly(client: HostClient): Promise<boolean> {
+    const { in_hot_standby: standby, default_transaction_read_only: byDefault } = client.reported;
     if (standby !== undefined && byDefault !== undefined) return standby === 'on' || byDefault === 'on';
     const { rows } = await withTimeout(
       client,
@@ -97,7 +107,7 @@ export function connectPostgres(
 
   const pool = new Pool({
     Client: HostClient,
-    onConnect: refuseReadOnly, // the pool waits for it
+    onConnect: (client) => refuseReadOnly(client as PooledClient), // the pool waits for it
     max: connections,
     connectionTimeoutMillis: timeoutMs,
     maxLifetimeSeconds: maxLifetimeS,
@@ -106,37 +116,31 @@ export function connectPostgres(
   });
   const ignore = () => {}; // the next statement fails
   pool.on('error', ignore); // of an idle connection
-  pool.on('connect', (client) => {
-    client.on('error', ignore); // of one in use: without a listener it would end the process
-    // A cancelled wait for a standby is a warning (01000), or 57P01 if a shutdown has ended it. Our statements cause no other warnings.
-    client.on('notice', ({ code = '', message = '' }) => {
-      if (code.startsWith('01') || code.startsWith('57')) warningTo.set(client, message);
-    });
-  });
+  pool.on('connect', (client) => client.on('error', ignore)); // of one in use: without a listener it would end the process
 
   let canPrepare = true;
 
   async function run(
-    client: PoolClient,
+    client: PooledClient,
     query: QueryConfig,
     maxMs: number = timeoutMs,
   ): Promise<readonly Row[]> {
-    warningTo.delete(client);
+    client.takeWarning(); // of an earlier statement
     let rows: readonly Row[];
     try {
       ({ rows } = await withTimeout(client, client.query<Row>(query), maxMs));
     } catch (cause) {
-      if (codeOf(cause) === readOnlyCode) readOnly.add(client);
+      if (codeOf(cause) === readOnlyCode) client.isReadOnly = true;
       throw databaseError(cause);
     }
     // The wait for a synchronous standby was cancelled: the commit is only on this server, and a failover would lose it.
-    const warning = warningTo.get(client);
+    const warning = client.takeWarning();
     if (warning !== undefined) throw new DatabaseError(`PostgreSQL: ${warning}`, 'unknown');
     return rows;
   }
 
   /** Plans the statement once for each connection, if the server allows it. */
-  async function runPrepared(client: PoolClient, query: QueryConfig): Promise<readonly Row[]> {
+  async function runPrepared(client: PooledClient, query: QueryConfig): Promise<readonly Row[]> {
     const { text, values = [] } = query;
     if (!canPrepare) return run(client, { text, values });
     try {
@@ -149,13 +153,13 @@ export function connectPostgres(
   }
 
   /** A connection to the server that accepts writes. @throws DatabaseError */
-  async function connect(): Promise<PoolClient> {
+  async function connect(): Promise<PooledClient> {
     const failures: string[] = [];
     while (failures.length < hosts.count) {
       const host = hosts.next();
       try {
-        const client = await pool.connect();
-        if (hosts.isUsed(hostOf.get(client) ?? 0)) return client;
+        const client = (await pool.connect()) as PooledClient;
+        if (hosts.isUsed(client.hostIndex)) return client;
         client.release(true);
       } catch (cause) {
         const denied = accessError(cause);
@@ -173,7 +177,7 @@ export function connectPostgres(
     throw new DatabaseError(`PostgreSQL cannot be used: ${failures.join('; ')}`, 'none');
   }
 
-  async function withClient<Result>(use: (client: PoolClient) => Promise<Result>): Promise<Result> {
+  async function withClient<Result>(use: (client: PooledClient) => Promise<Result>): Promise<Result> {
     const client = await connect();
     let isBroken = true;
     try {
@@ -184,9 +188,8 @@ export function connectPostgres(
       isBroken = !hasNoEffect(thrown);
       throw thrown;
     } finally {
-      const isReadOnly = readOnly.has(client);
-      if (isReadOnly) hosts.failed(hostOf.get(client) ?? 0);
-      client.release(isBroken || isReadOnly); // a connection whose last statement is uncertain is closed
+      if (client.isReadOnly) hosts.failed(client.hostIndex);
+      client.release(isBroken || client.isReadOnly); // a connection whose last statement is uncertain is closed
     }
   }
 

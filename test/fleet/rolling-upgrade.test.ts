@@ -3,14 +3,13 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
-import { Client } from 'pg';
 import { type Call, call, jsonOf, type Reply } from '../kit/call.ts';
 import { startBank } from '../kit/gateway.ts';
 import { type GatewayProcess, startGatewayProcess } from '../kit/gateway-process.ts';
 import { failuresIn, measureExchange, startLoad } from '../kit/load.ts';
 import { contraction, createNextVersion, expansion } from '../kit/next-version.ts';
 import { initiationCounts, paidTwice } from '../kit/payment-fleet.ts';
-import { newPostgresDatabase, skipWithoutPostgres } from '../kit/postgres.ts';
+import { connectOther, newPostgresDatabase, skipWithoutPostgres } from '../kit/postgres.ts';
 import { initiation, transfersPath } from '../kit/request.ts';
 import { until } from '../kit/within.ts';
 
@@ -39,7 +38,7 @@ test('a rolling upgrade over a migration fails no request and pays nothing twice
   await load.hasSent(60);
 
   // A long transaction, such as that of a backup, holds a lock on the ledger when the first instance of the next version migrates.
-  const backup = await connect(t, postgres);
+  const backup = await connectOther(t, postgres);
   await backup.query('BEGIN');
   await backup.query('SELECT count(*) FROM ledger');
   const starting = start(next.main);
@@ -85,14 +84,6 @@ test('a rolling upgrade over a migration fails no request and pays nothing twice
 });
 
 const instanceOf = (one: GatewayProcess) => String(one.logged().at(-1)?.instance);
-
-async function connect(t: TestContext, url: string): Promise<Client> {
-  const client = new Client(url);
-  client.on('error', () => {}); // the database is dropped at the end
-  await client.connect();
-  t.after(() => client.end());
-  return client;
-}
 
 /** Sends each call to one of the instances that are ready, which take turns. */
 function startLoadBalancer(t: TestContext) {

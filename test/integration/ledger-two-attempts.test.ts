@@ -23,19 +23,26 @@ const created = JSON.stringify({
 
 for (const dialect of ['sqlite', 'postgres'] as const)
   describe(`two attempts, ${dialect}`, { skip: dialect === 'postgres' && skipWithoutPostgres }, () => {
-    async function start(t: TestContext) {
+    /** The database has lost the row of the first attempt, which was sent. */
+    async function startLost(t: TestContext) {
       const database = await newGatewayDatabase(t, dialect);
-      return { database, ledger: createLedgerTable(database) };
+      const ledger = createLedgerTable(database);
+      const first = newClaim();
+      await send(ledger, first);
+      await database.query('DELETE FROM ledger');
+      return { database, ledger, first };
+    }
+
+    async function startTwice(t: TestContext) {
+      const { database, ledger, first } = await startLost(t);
+      const second = again(first);
+      await send(ledger, second);
+      return { database, ledger, first, second };
     }
 
     /** The bank has executed the first attempt, and the second one is being sent. */
     async function startReported(t: TestContext) {
-      const { database, ledger } = await start(t);
-      const first = newClaim();
-      await send(ledger, first);
-      await database.query('DELETE FROM ledger');
-      const second = again(first);
-      await send(ledger, second);
+      const { database, ledger, first, second } = await startTwice(t);
       assert.equal(await ledger.recordAnswer(sentTo(first), answer), 'two-attempts');
       return { database, ledger, second };
     }
@@ -66,12 +73,7 @@ for (const dialect of ['sqlite', 'postgres'] as const)
     });
 
     test('an operator can resolve it again, if the first one is reported after that', async (t) => {
-      const { database, ledger } = await start(t);
-      const first = newClaim();
-      await send(ledger, first);
-      await database.query('DELETE FROM ledger');
-      const second = again(first);
-      await send(ledger, second);
+      const { ledger, first, second } = await startTwice(t);
       await ledger.markInDoubt(sentTo(second), { why: 'no answer' });
       assert.equal(await ledger.resolveHappened(second), true);
       assert.equal(await ledger.recordAnswer(sentTo(first), answer), 'two-attempts');
@@ -81,10 +83,7 @@ for (const dialect of ['sqlite', 'postgres'] as const)
     });
 
     test('a row that is taken back has the fingerprints of the attempt that was sent', async (t) => {
-      const { database, ledger } = await start(t);
-      const first = newClaim();
-      await send(ledger, first);
-      await database.query('DELETE FROM ledger');
+      const { ledger, first } = await startLost(t);
       const other = again(first, {
         fingerprintContent: 'other',
         fingerprintRequest: 'other',

@@ -2,7 +2,6 @@
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { Client } from 'pg';
 import { createInstanceTable } from '../../src/store/instances.ts';
 import { createLedgerTable } from '../../src/store/ledger.ts';
 import { connectPostgres } from '../../src/store/postgres.ts';
@@ -11,7 +10,7 @@ import { newMigratedPostgres } from '../kit/database.ts';
 import { startBank, startGateway } from '../kit/gateway.ts';
 import { answer, newClaim, reportAs, send, sentTo } from '../kit/ledger-claims.ts';
 import { contraction, createNextVersion, expansion } from '../kit/next-version.ts';
-import { skipWithoutPostgres } from '../kit/postgres.ts';
+import { connectOther, skipWithoutPostgres } from '../kit/postgres.ts';
 import { initiation } from '../kit/request.ts';
 import { until } from '../kit/within.ts';
 
@@ -22,15 +21,6 @@ describe('the migration of a newer version', { skip: skipWithoutPostgres }, () =
     t.after(() => database.close());
     const settings = { postgres, file: null };
     return { postgres, settings, database };
-  }
-
-  /** A connection of somebody else, such as a backup or a report. */
-  async function connectOther(t: TestContext, postgres: string): Promise<Client> {
-    const client = new Client(postgres);
-    client.on('error', () => {}); // the database is dropped at the end
-    await client.connect();
-    t.after(() => client.end());
-    return client;
   }
 
   test('waits for a long transaction, and fails no payment in that time', async (t) => {

@@ -44,11 +44,19 @@ describe('the ledger in PostgreSQL', { skip: skipWithoutPostgres }, () => {
     );
   });
 
-  test('claims nothing after a failover until all instances that lived before it have written back, or six seconds have passed', async (t) => {
+  /** Two instances that report. */
+  async function startReporting(t: TestContext) {
     const { databases } = await startInstances(t);
     const [database] = databases;
-    const ledger = createLedgerTable(database);
-    const [one, two] = [createInstanceTable(database, 'one'), createInstanceTable(database, 'two')];
+    const instances = {
+      one: createInstanceTable(database, 'one'),
+      two: createInstanceTable(database, 'two'),
+    };
+    return { database, ledger: createLedgerTable(database), ...instances };
+  }
+
+  test('claims nothing after a failover until all instances that lived before it have written back, or six seconds have passed', async (t) => {
+    const { database, ledger, one, two } = await startReporting(t);
     const before = await one.report();
     for (const id of ['two', 'dead']) await createInstanceTable(database, id).report();
     await database.query("UPDATE instance SET seen_at = seen_at - 60000 WHERE id = 'dead'");
@@ -77,10 +85,7 @@ describe('the ledger in PostgreSQL', { skip: skipWithoutPostgres }, () => {
   });
 
   test('gives no payment away after a failover, until all instances have written back', async (t) => {
-    const { databases } = await startInstances(t);
-    const [database] = databases;
-    const ledger = createLedgerTable(database);
-    const [one, two] = [createInstanceTable(database, 'one'), createInstanceTable(database, 'two')];
+    const { database, ledger, one, two } = await startReporting(t);
     const before = await one.report();
     await two.report();
     const first = newClaim({ instance: 'one' });

@@ -169,6 +169,15 @@ export async function newPostgresDatabase(): Promise<string> {
   return url.href;
 }
 
+/** A connection of somebody else, such as a backup or a report; closed when the test ends. */
+export async function connectOther(life: TestScope, url: string): Promise<Client> {
+  const client = new Client(url);
+  client.on('error', () => {}); // the database is dropped at the end
+  await client.connect();
+  life.after(() => client.end());
+  return client;
+}
+
 /** Statements outside a transaction. */
 export async function administrate(url: string, ...statements: readonly string[]): Promise<void> {
   const client = new Client(url);
