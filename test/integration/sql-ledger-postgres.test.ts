@@ -5,7 +5,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { Client } from 'pg';
 import { DatabaseError } from '../../src/store/database.ts';
 import { createInstanceTable } from '../../src/store/instances.ts';
-import { createLedgerTable } from '../../src/store/ledger.ts';
+import { createLedgerTable, type NewClaim } from '../../src/store/ledger.ts';
 import { migrate } from '../../src/store/migrations.ts';
 import { createPaymentTable } from '../../src/store/payments.ts';
 import { connectPostgres } from '../../src/store/postgres.ts';
@@ -56,7 +56,21 @@ describe('the ledger in PostgreSQL', { skip: skipWithoutPostgres }, () => {
   }
 
   test('claims nothing after a failover until all instances that lived before it have written back, or six seconds have passed', async (t) => {
-    const { database, ledger, one, two } = await startReporting(t);
+    const { database, one, two } = await startReporting(t);
+    /** Claims, and returns when the claim waits. */
+    async function startWaiting(claim: NewClaim) {
+      const waits = Promise.withResolvers<string>();
+      const ledger = createLedgerTable({
+        ...database,
+        query(sql, values) {
+          if (sql.includes('AS may_claim')) waits.resolve('waits'); // after a claim that has found no row
+          return database.query(sql, values);
+        },
+      });
+      const kinds = claimKinds(ledger, [claim]);
+      assert.equal(await Promise.race([waits.promise, kinds.then(String)]), 'waits');
+      return { kinds };
+    }
     const before = await one.report();
     for (const id of ['two', 'dead']) await createInstanceTable(database, id).report();
     await database.query("UPDATE instance SET seen_at = seen_at - 60000 WHERE id = 'dead'");
@@ -64,17 +78,17 @@ describe('the ledger in PostgreSQL', { skip: skipWithoutPostgres }, () => {
     const after = await one.report(before);
     assert.notEqual(after, before);
     await database.query('UPDATE failover SET noticed_at = noticed_at - 3001');
-    const claimed = claimKinds(ledger, [newClaim({ instance: 'one' })]);
+    const claimed = await startWaiting(newClaim({ instance: 'one' }));
     await one.report(after);
     assert.deepEqual(await database.query('SELECT 1 AS one FROM ledger'), []);
     assert.deepEqual(await one.lostInFailover(), [], 'there is still time');
     await two.report(after);
-    assert.deepEqual(await claimed, ['claimed']);
+    assert.deepEqual(await claimed.kinds, ['claimed']);
 
     await two.report(before);
-    const later = claimKinds(ledger, [newClaim({ instance: 'one' })]);
+    const later = await startWaiting(newClaim({ instance: 'one' }));
     await database.query('UPDATE instance SET awaited_at = awaited_at - 6001');
-    assert.deepEqual(await later, ['claimed']);
+    assert.deepEqual(await later.kinds, ['claimed']);
     assert.deepEqual(await one.lostInFailover(), ['two']);
 
     await database.query("UPDATE instance SET seen_at = seen_at - 60000 WHERE id = 'two'");
