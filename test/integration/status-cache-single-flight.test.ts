@@ -61,7 +61,11 @@ describe('a thousand concurrent equal reads on two instances', { skip: skipWitho
     assert.equal(new Set(all.map(({ header }) => header('X-Request-ID'))).size, reads);
     const marks = all.map(({ header }) => header('Cache-Status') ?? '');
     assert.equal(marks.filter((mark) => mark === 'penstock; fwd=miss').length, 1);
-    assert.equal(marks.filter((mark) => mark === 'penstock; fwd=miss; collapsed').length, reads - 1);
+    // A read that is looked up only after the response was stored is a hit.
+    const isShared = (mark: string) =>
+      mark === 'penstock; fwd=miss; collapsed' || mark.startsWith('penstock; hit;');
+    assert.equal(marks.filter(isShared).length, reads - 1);
+    assert.ok(marks.some((mark) => mark === 'penstock; fwd=miss; collapsed'));
   });
 
   test('sends one request per instance if the bank fails', async (t) => {
