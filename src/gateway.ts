@@ -178,6 +178,10 @@ export function assembleGateway(
     await services.requestRecords.flush();
     return Math.max(1, heartbeatMs - (performance.now() - startedAtMs));
   });
+  const seenStatusesTask = createPeriodicTask(async () => {
+    await services.seenStatuses.flush();
+    return heartbeatMs;
+  });
   const contractReportTask = createPeriodicTask(async () => {
     await services.contractGuard.flush();
     return contractReportMs;
@@ -210,6 +214,7 @@ export function assembleGateway(
     services.deletionTask,
     filePolling,
     requestLogTask,
+    seenStatusesTask,
     services.loadShedding,
     services.contractGuard,
     contractReportTask,
@@ -242,6 +247,7 @@ export function assembleGateway(
     await fleetTasks.stop(why);
     requestHandlers.current.upstreams.close();
     await services.ledger.flush();
+    await services.seenStatuses.flush();
     await services.instances.deregister().catch(() => {}); // the others notice it after the lease
     await state.close();
     await heartbeatDatabase.close();

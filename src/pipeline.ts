@@ -21,6 +21,7 @@ import {
   requestBankNotifications,
 } from './notifications/request-bank-notifications.ts';
 import { type SubscribeDependencies, subscribe } from './notifications/subscribe.ts';
+import { noteStatuses, type SeenStatuses } from './payments/seen-statuses.ts';
 import type { Lane } from './pis/operations.ts';
 import type { PisRequest } from './request/messages.ts';
 import { type Handler, startPipeline } from './request/stage.ts';
@@ -32,7 +33,7 @@ import type { RequestObserver } from './telemetry/request-record.ts';
 import { callUpstream, type Upstream } from './upstream/call-upstream.ts';
 
 export interface PipelineDependencies
-  extends Omit<ChooseEnvironmentDependencies, 'prefetchStatus'>,
+  extends Omit<ChooseEnvironmentDependencies, 'prefetchStatus' | 'noteStatus'>,
     IdentifyTenantDependencies,
     EnforceContractDependencies,
     Omit<ReportContractDependencies, 'contractGuard'> {
@@ -43,6 +44,7 @@ export interface PipelineDependencies
   readonly startTrace: StartTrace | undefined;
   readonly idempotency: IdempotencyDependencies;
   readonly statusCache: StatusCache;
+  readonly seenStatuses: Pick<SeenStatuses, 'noteShown'>;
   readonly notifications: AwaitStatusDependencies;
   readonly webhooks: SubscribeDependencies & RenewCredentialsDependencies;
   readonly bankNotifications: RequestBankNotificationsDependencies;
@@ -57,6 +59,7 @@ export function createPipeline(dependencies: PipelineDependencies): Handler<PisR
   const {
     idempotency,
     statusCache,
+    seenStatuses,
     notifications,
     webhooks,
     bankNotifications,
@@ -64,7 +67,7 @@ export function createPipeline(dependencies: PipelineDependencies): Handler<PisR
     segment,
     mapLinksOf,
   } = dependencies;
-  const routing = { ...dependencies, prefetchStatus: statusCache.prefetch };
+  const routing = routingOf(dependencies);
   const begin = startPipeline<PisRequest>()
     .use(observe(dependencies.observer, dependencies.startTrace))
     .use(identifyTenant(dependencies));
@@ -78,6 +81,7 @@ export function createPipeline(dependencies: PipelineDependencies): Handler<PisR
       .use(subscribe(webhooks)) // to webhooks about the status
       .use(requestBankNotifications(bankNotifications)) // where the bank sends notifications
       .use(cacheStatus(statusCache)) // invalidates before and after
+      .use(noteStatuses(seenStatuses)) // for operators
       .use(rewriteUrls(mapLinksOf, publicUrl))
       .use(reportContract(dependencies)) // queues checks of the request and of the bank's response
       .endWith(callUpstream(dependencies.upstreamFor)),
@@ -86,6 +90,7 @@ export function createPipeline(dependencies: PipelineDependencies): Handler<PisR
       .use(chooseEnvironment(routing))
       .use(enforceContract(dependencies))
       .use(cacheStatus(statusCache)) // records the status that the response shows
+      .use(noteStatuses(seenStatuses))
       .use(rewriteUrls(mapLinksOf, publicUrl))
       .use(reportContract(dependencies))
       .endWith(callUpstream(dependencies.upstreamFor)),
@@ -97,6 +102,7 @@ export function createPipeline(dependencies: PipelineDependencies): Handler<PisR
       .use(awaitStatus(notifications)) // conditional and waiting reads
       .use(renewCredentials(webhooks)) // with which the status is read for webhooks
       .use(cacheStatus(statusCache))
+      .use(noteStatuses(seenStatuses))
       .use(rewriteUrls(mapLinksOf, publicUrl))
       .use(reportContract(dependencies)) // of reads that the cache does not answer
       .endWith(callUpstream(dependencies.upstreamFor)),
@@ -106,12 +112,19 @@ export function createPipeline(dependencies: PipelineDependencies): Handler<PisR
 
 /** The status reads of the gateway itself: no TPP has sent them, so they are not observed, and do not wait. */
 export function createPollPipeline(dependencies: PipelineDependencies): Handler<PisRequest> {
-  const { statusCache, publicUrl, mapLinksOf } = dependencies;
+  const { statusCache, seenStatuses, publicUrl, mapLinksOf } = dependencies;
   return startPipeline<PisRequest>()
     .use(identifyTenant(dependencies))
-    .use(chooseEnvironment({ ...dependencies, prefetchStatus: statusCache.prefetch }))
+    .use(chooseEnvironment(routingOf(dependencies)))
     .use(cacheStatus(statusCache))
+    .use(noteStatuses(seenStatuses, true))
     .use(rewriteUrls(mapLinksOf, publicUrl))
     .use(reportContract(dependencies, 'responses'))
     .endWith(callUpstream(dependencies.upstreamFor));
 }
+
+const routingOf = (dependencies: PipelineDependencies) => ({
+  ...dependencies,
+  prefetchStatus: dependencies.statusCache.prefetch,
+  noteStatus: dependencies.seenStatuses.noteShown,
+});

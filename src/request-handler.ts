@@ -139,7 +139,7 @@ function createRequestHandler(
   services: Services,
   identities: ConfiguredIdentities,
 ): RequestHandler {
-  const { telemetry, activeEnvironment, affinity, ledger } = services;
+  const { telemetry, activeEnvironment, affinity, ledger, seenStatuses } = services;
   const { observer, startTrace } = telemetry;
   const { listen, standard } = config;
   const match = createMatcher(standard);
@@ -174,6 +174,7 @@ function createRequestHandler(
       telemetry.metrics.increment('penstock_withheld_responses_total', { environment }),
     idempotency: createIdempotencyDependencies(config, ledger, services.resolve),
     statusCache,
+    seenStatuses,
     notifications: {
       ...services.notifications,
       statuses: statusCache.statuses,

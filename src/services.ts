@@ -27,6 +27,7 @@ import {
 } from './notifications/create-bank-notifications.ts';
 import { createNotifications, type NotificationServices } from './notifications/create-notifications.ts';
 import { createWebhooks, type Webhooks } from './notifications/create-webhooks.ts';
+import { createSeenStatuses, type SeenStatuses } from './payments/seen-statuses.ts';
 import { createPeriodicTask, heartbeatMs, type PeriodicTask } from './periodic-task.ts';
 import { createRequestRecords, type RequestRecords } from './request-log/create-request-records.ts';
 import { createLookUpLimits, type LookUpLimits } from './self-service/look-up-limits.ts';
@@ -49,6 +50,7 @@ import {
 import { createHoldTable } from './store/holds.ts';
 import { createIdentityTable, type IdentityTable } from './store/identities.ts';
 import { createInstanceTable, type InstanceTable } from './store/instances.ts';
+import { createPaymentHistoryTable, type PaymentHistoryTable } from './store/payment-history.ts';
 import { createPaymentTable } from './store/payments.ts';
 import { postgresWarnings } from './store/postgres-settings.ts';
 import { createTelemetry, type Telemetry } from './telemetry/create-telemetry.ts';
@@ -86,6 +88,8 @@ export interface Services {
   readonly names: KnownNames;
   readonly activeEnvironment: ActiveEnvironment;
   readonly affinity: AffinityStore;
+  readonly paymentHistory: PaymentHistoryTable;
+  readonly seenStatuses: SeenStatuses;
   readonly audit: AuditLog;
   readonly ledger: LedgerServices;
   readonly resolve: Resolve;
@@ -153,6 +157,7 @@ export function createServices(
     }));
   });
   const affinity = createAffinityStore(createPaymentTable(database), config.payments.rememberFor);
+  const paymentHistory = createPaymentHistoryTable(database);
   const encryptedState = { ...state, ...withEncryption(state, config.state) };
   const identities = createIdentityTable(database);
   const names = createKnownNames(identities);
@@ -306,6 +311,8 @@ export function createServices(
     names,
     activeEnvironment,
     affinity,
+    paymentHistory,
+    seenStatuses: createSeenStatuses(paymentHistory),
     audit,
     ledger,
     resolve,

@@ -9,12 +9,15 @@ import { GatewayError } from '../request/errors.ts';
 import { currentTenantId, identitiesOf } from '../request/identities.ts';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
 import { hashPaymentId } from '../request/payment-hash.ts';
+import type { SeenStatus } from '../store/payment-history.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { AffinityStore } from './affinity.ts';
 import { serializeInitiation } from './initiation-of.ts';
 
 export interface AssignPaymentDependencies {
   readonly affinity: Pick<AffinityStore, 'cacheStored'>;
+  /** Notes the status that the response shows. */
+  readonly noteStatus: (seen: Omit<SeenStatus, 'status'>, response: PisResponse) => void;
   /** Called for each withheld response. */
   readonly countWithheld: (environment: string) => void;
   readonly log: Log;
@@ -39,13 +42,13 @@ export function assignPayment(
       request.writeAheadMark?.namePayment({ created: undefined, withheld });
     return;
   }
-  const { affinity, log } = dependencies;
+  const { affinity, noteStatus, log } = dependencies;
   if (!isId(paymentId)) {
     const what =
       'the bank has issued a paymentId that no path can contain: the payment cannot be used through the gateway';
     log('warn', what, { requestId: request.requestId, environment });
   }
-  const { operation } = request;
+  const { operation, requestId } = request;
   const [high, low] = hashPaymentId(paymentId).words;
   request.recordEvent?.({ what: 'payment', high, low });
   const owner = {
@@ -61,7 +64,10 @@ export function assignPayment(
       bankIds: bankIds && JSON.stringify(bankIds),
       isPermanent: isPermanent(operation),
     },
-    onStored: () => affinity.cacheStored(paymentId, owner),
+    onStored() {
+      affinity.cacheStored(paymentId, owner);
+      noteStatus({ paymentId, environment: owner.environment, seenBy: 'initiation', requestId }, response);
+    },
     withheld,
   });
 }

@@ -25,6 +25,8 @@ export interface AuditLog extends AuditRecorder {
   append(event: AuditEvent): Promise<AuditRecord>;
   /** The newest records, newest first, without those that somebody has made unreadable. */
   newest(count: number): Promise<readonly AuditRecord[]>;
+  /** The newest records whose details name this payment, newest first. */
+  ofPayment(paymentId: string, count: number): Promise<readonly AuditRecord[]>;
   /** Checks the whole chain. @returns the number of records, and the first problem if there is one */
   verify(): Promise<{ readonly records: number; readonly broken?: string }>;
 }
@@ -123,13 +125,11 @@ export function createAuditLog(table: AuditTable, log: Log): AuditLog {
     }
   }
 
-  async function newest(count: number): Promise<readonly AuditRecord[]> {
-    const records = await table.newest(count);
-    return records.flatMap((stored) => {
+  const readable = (records: readonly StoredAuditRecord[]): readonly AuditRecord[] =>
+    records.flatMap((stored) => {
       const details = readDetails(stored.details);
       return details ? [{ ...stored, details }] : [];
     });
-  }
 
   async function verify(): Promise<{ readonly records: number; readonly broken?: string }> {
     const last = await newestOne();
@@ -154,7 +154,13 @@ export function createAuditLog(table: AuditTable, log: Log): AuditLog {
     });
   }
 
-  return { append, record, newest, verify };
+  return {
+    append,
+    record,
+    newest: async (count) => readable(await table.newest(count)),
+    ofPayment: async (paymentId, count) => readable(await table.ofPayment(paymentId, count)),
+    verify,
+  };
 }
 
 function recordAfter(

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { unidentifiedSuffix } from '../request/identities.ts';
 import type { IdentityTable, StoredNames } from '../store/identities.ts';
 import type { Log, LogFields } from '../telemetry/log.ts';
-import { newestName } from './contradictions.ts';
+import { idIn, newestName } from './contradictions.ts';
 
 export type KnownNames = ReturnType<typeof createKnownNames>;
 
@@ -38,6 +38,10 @@ export function createKnownNames({ readNames }: Pick<IdentityTable, 'readNames'>
         ...(typeof environment === 'string' && { environment: newestName(known.environments, environment) }),
       };
     },
+
+    /** The ids of these names; a name that is not known is one. */
+    tenantIdOf: (name: string): string => idIn(known?.tenants ?? [], name),
+    environmentIdOf: (name: string): string => idIn(known?.environments ?? [], name),
 
     /** What records of requests contain for the tenant with this name: see `recordedTenantOf`. */
     recordedAs(name: string): readonly string[] {

@@ -1,5 +1,6 @@
 /** The records of the audit log as a table: numbered from 1, without gaps. What they contain is the business of the audit log. */
 
+import { z } from 'zod';
 import type { Database, Row } from './database.ts';
 
 export interface StoredAuditRecord {
@@ -25,9 +26,9 @@ export function createAuditTable(database: Database) {
     async insert(record: StoredAuditRecord): Promise<boolean> {
       const { number, at, who, action, outcome, details, previous, hash } = record;
       const inserted = await database.query(
-        `INSERT INTO audit (number, recorded_at, who, action, outcome, details, previous, hash)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (number) DO NOTHING RETURNING number`,
-        [number, at, who, action, outcome, details, previous, hash],
+        `INSERT INTO audit (number, recorded_at, who, action, outcome, details, previous, hash, payment_id)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (number) DO NOTHING RETURNING number`,
+        [number, at, who, action, outcome, details, previous, hash, paymentIdIn(details)],
       );
       return inserted.length > 0;
     },
@@ -47,6 +48,15 @@ export function createAuditTable(database: Database) {
       return rows.map(recordOf);
     },
 
+    /** The newest ones of a payment first, of all environments. The details decide: the hash does not cover the column. */
+    async ofPayment(paymentId: string, count: number): Promise<readonly StoredAuditRecord[]> {
+      const rows = await database.query(
+        'SELECT * FROM audit WHERE payment_id = $1 ORDER BY number DESC LIMIT $2',
+        [paymentId, count],
+      );
+      return rows.map(recordOf).filter(({ details }) => paymentIdIn(details) === paymentId);
+    },
+
     /** In their order. @param after the number of the last one that is known, or 0 */
     async following(after: number, count: number): Promise<readonly StoredAuditRecord[]> {
       const rows = await database.query('SELECT * FROM audit WHERE number > $1 ORDER BY number LIMIT $2', [
@@ -56,6 +66,22 @@ export function createAuditTable(database: Database) {
       return rows.map(recordOf);
     },
   };
+}
+
+const ofPaymentShape = z.object({ paymentId: z.string() });
+
+/** For the index. An id that PostgreSQL cannot store is that of no payment. */
+function paymentIdIn(details: string): string | null {
+  const id = ofPaymentShape.safeParse(parsed(details)).data?.paymentId;
+  return id?.isWellFormed() && !id.includes('\0') ? id : null;
+}
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return undefined; // somebody has changed the record
+  }
 }
 
 const recordOf = (row: Row): StoredAuditRecord => ({

@@ -71,6 +71,60 @@ const tables = (types: { readonly bytes: string; readonly time: string }) => `
     PRIMARY KEY (payment_id, environment)
   );
   CREATE INDEX payment_used_at ON payment (used_at) WHERE NOT is_permanent;
+  -- For the list of payments, newest first.
+  CREATE INDEX payment_created_at ON payment (created_at);
+  CREATE INDEX payment_of_tenant ON payment (tenant, created_at);
+  CREATE INDEX payment_in_environment ON payment (environment, created_at);
+
+  -- The changes of the transaction status of a payment that answers of the bank have shown.
+  CREATE TABLE payment_status (
+    payment_id text NOT NULL,
+    environment text NOT NULL,
+    status text NOT NULL,
+    seen_at ${types.time} NOT NULL,
+    -- What has shown it: see SeenBy in payment-statuses.ts.
+    seen_by text NOT NULL,
+    -- Of the request that has shown it; NULL for reads of the gateway itself.
+    request_id text,
+    PRIMARY KEY (payment_id, environment, seen_at, status),
+    FOREIGN KEY (payment_id, environment) REFERENCES payment (payment_id, environment) ON DELETE CASCADE
+  );
+
+  CREATE TABLE request_record (
+    instance text NOT NULL,
+    -- Of the record on this instance.
+    number ${types.time} NOT NULL,
+    -- Milliseconds since 1970.
+    received_at ${types.time} NOT NULL,
+    request_id text NOT NULL,
+    operation text,
+    client text,
+    -- An id.
+    tenant text,
+    environment text,
+    -- Service and product, such as payments/sepa-credit-transfers.
+    product text,
+    -- Of the path, or in the answer to an initiation.
+    payment_id text,
+    -- Of the HTTP response.
+    status integer NOT NULL,
+    -- succeeded, refused-by-bank, failed, refused or in-doubt.
+    outcome text NOT NULL,
+    -- The code of tppMessages, the code of the gateway, and its text.
+    bank_error text,
+    error text,
+    why text,
+    -- Tenths of a millisecond.
+    duration_tenths integer,
+    served_from text,
+    -- JSON.
+    events text NOT NULL,
+    PRIMARY KEY (instance, number)
+  );
+  CREATE INDEX request_record_request_id ON request_record (lower(request_id));
+  CREATE INDEX request_record_payment ON request_record (payment_id, received_at) WHERE payment_id IS NOT NULL;
+  CREATE INDEX request_record_received_at ON request_record (received_at);
+  CREATE INDEX request_record_tenant ON request_record (tenant, received_at);
 
   CREATE TABLE instance (
     id text PRIMARY KEY,
@@ -154,8 +208,11 @@ const tables = (types: { readonly bytes: string; readonly time: string }) => `
     -- JSON, as it was hashed.
     details text NOT NULL,
     previous text NOT NULL,
-    hash text NOT NULL
-  );`;
+    hash text NOT NULL,
+    -- A copy from the details, for the index.
+    payment_id text
+  );
+  CREATE INDEX audit_payment ON audit (payment_id) WHERE payment_id IS NOT NULL;`;
 
 /** How PostgreSQL stores and vacuums the tables that grow or change most. */
 const storageSettings = `

@@ -7,6 +7,7 @@ const foundation = ['pis', 'request', 'config', 'certificates', 'store', 'state'
 const parts = [
   ...['identities', 'idempotency', 'environments', 'status-cache', 'rewriting', 'upstream', 'http'],
   'notifications',
+  'payments',
   'contract-guard',
 ];
 const allowedImports: Readonly<Record<string, readonly string[]>> = {
@@ -28,6 +29,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     'upstream',
     'self-service',
     'notifications',
+    'payments',
     'contract-guard',
     'identities',
   ],

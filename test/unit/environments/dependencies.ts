@@ -26,6 +26,7 @@ export function dependenciesFor(options: Options = {}): Dependencies {
     environments: new Map(environments.map((name) => [name, environmentNamed(name)])),
     tenants,
     countWithheld: () => {},
+    noteStatus: () => {},
     log: options.log ?? captureLog().log,
     active: {
       known: () => record,
