@@ -18,6 +18,7 @@ import { createCompareContracts } from './contract-guard/compare-contracts.ts';
 import { createIsSwitchBack, createSwitchEnvironment } from './environments/switch-environment.ts';
 import { type ListenerCertificate, readListenerTls } from './http/listener-tls.ts';
 import { createChangeIdentities } from './identities/change-identities.ts';
+import { createPaymentViews } from './payments/payment-views.ts';
 import type { ReadinessCheck } from './readiness.ts';
 import type { RequestHandlers } from './request-handler.ts';
 import type { Services } from './services.ts';
@@ -127,6 +128,10 @@ export function createAdminServer({
         return writes.map(({ id, entry }) => ({ id, entry: names.withNames(entry) }));
       },
     },
+    payments: createPaymentViews({
+      ...{ table: services.paymentHistory, audit, names },
+      recordsKeptForMs: () => currentConfig.value.requests.keepFor,
+    }),
     subscriptions: services.webhooks.manage,
     pollLimits: () =>
       requestHandlers.current.upstreams.limiters().map(({ environment, perSecond }) => ({

@@ -22,6 +22,7 @@ import { createIdentityHandlers, type IdentityDependencies } from './identity-ha
 import { createInDoubtHandlers, type InDoubtDependencies } from './in-doubt-handlers.ts';
 import { createNotificationHandlers, type NotificationDependencies } from './notification-handlers.ts';
 import { openapiYaml } from './openapi/document.ts';
+import { createPaymentHandlers, type PaymentDependencies } from './payment-handlers.ts';
 import type { EnvironmentView } from './response-schemas.ts';
 import type { AdminApi } from './routes.ts';
 import type { SignIn } from './sign-in.ts';
@@ -30,6 +31,7 @@ interface AdminApiDependencies
   extends InDoubtDependencies,
     NotificationDependencies,
     ContractDependencies,
+    PaymentDependencies,
     IdentityDependencies {
   readonly readiness: () => Readiness;
   readonly metrics: Pick<Metrics, 'text' | 'contentType'>;
@@ -77,6 +79,7 @@ export function createAdminApi({
   requestRecords: { search, history },
   inDoubt,
   resolve,
+  payments,
   subscriptions,
   pollLimits,
   contractReport,
@@ -89,6 +92,7 @@ export function createAdminApi({
   return {
     ...signIn,
     ...createInDoubtHandlers({ inDoubt, resolve, audit }),
+    ...createPaymentHandlers({ payments }),
     ...createNotificationHandlers({ subscriptions, pollLimits, audit }),
     ...createIdentityHandlers({ changeIdentities }),
     ...createContractHandlers({ contractReport, guarded, compareTo }),

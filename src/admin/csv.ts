@@ -3,8 +3,8 @@
 /** @returns the header and one line per row, without line ends */
 export const csvLines = <Column extends string>(
   columns: readonly Column[],
-  rows: readonly Readonly<Record<Column, string>>[],
-): readonly string[] => [columns, ...rows.map((row) => columns.map((name) => row[name]))].map(lineOf);
+  rows: readonly Readonly<Record<Column, string | null>>[],
+): readonly string[] => [columns, ...rows.map((row) => columns.map((name) => row[name] ?? ''))].map(lineOf);
 
 const lineOf = (values: readonly string[]) => values.map(fieldOf).join(',');
 

@@ -7,6 +7,7 @@ export interface ListedInDoubt {
   readonly id: string;
   readonly xRequestId: string;
   readonly operation: string;
+  readonly paymentId: string | null;
   readonly environment: string;
   readonly tenant: string;
   readonly since: string;
@@ -20,6 +21,7 @@ const columns = [
   'since',
   'xRequestId',
   'operation',
+  'paymentId',
   'environment',
   'tenant',
   'why',

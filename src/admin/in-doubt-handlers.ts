@@ -101,6 +101,7 @@ function viewInDoubt({ id, entry }: InDoubtWrite): ListedInDoubt {
   const {
     requestId: xRequestId,
     operation,
+    paymentId = null,
     environment,
     tenant,
     since,
@@ -114,6 +115,7 @@ function viewInDoubt({ id, entry }: InDoubtWrite): ListedInDoubt {
     id,
     xRequestId,
     operation,
+    paymentId,
     environment,
     tenant,
     since: new Date(since).toISOString(),

@@ -70,7 +70,7 @@ export const resolutionRequest = z
 /** The operations whose outcome at the bank can be in doubt. */
 const writeOperations = operations.filter(({ lane }) => lane === 'write').map(({ name }) => name);
 
-const time = z.iso.datetime({ offset: true, error: 'expected a time such as 2026-11-21T01:00:00Z' });
+export const time = z.iso.datetime({ offset: true, error: 'expected a time such as 2026-11-21T01:00:00Z' });
 
 /** Which requests in doubt: all conditions must hold. */
 const inDoubtFilter = {

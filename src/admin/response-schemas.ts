@@ -283,6 +283,10 @@ export const inDoubt = listOf(
     id: z.string(),
     xRequestId: z.string(),
     operation: z.string(),
+    paymentId: z
+      .string()
+      .nullable()
+      .describe('Null for an initiation, unless the response of the bank names the payment.'),
     environment: z.string(),
     tenant: z.string(),
     since: dateTime.describe('When the request was received.'),

@@ -9,6 +9,7 @@ import {
   notifications,
   resentNotifications,
 } from './notification-schemas.ts';
+import { paymentHistory, payments, paymentsQuery } from './payment-schemas.ts';
 import {
   exportQuery,
   historyQuery,
@@ -284,6 +285,23 @@ export const routes = {
     body: notificationRequest,
     response: { description: 'Done.', status: 204 },
     errors: { 404: 'No subscription has this id, or it has no message to send.', ...stateUnavailable },
+  },
+  listPayments: {
+    method: 'get',
+    path: '/api/payments',
+    role: 'read',
+    summary: 'List the payments, newest first, with their last transaction status',
+    query: paymentsQuery,
+    response: { description: 'At most 200 of the payments that match.', schema: payments },
+    errors: stateUnavailable,
+  },
+  showPayment: {
+    method: 'get',
+    path: '/api/payments/{environment}/{paymentId}',
+    role: 'read',
+    summary: 'Show a payment and its history: requests, statuses, doubts and what operators did',
+    response: { description: 'The payment.', schema: paymentHistory },
+    errors: { 404: 'No payment with this id is stored in this environment.', ...stateUnavailable },
   },
   listInDoubt: {
     method: 'get',

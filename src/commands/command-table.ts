@@ -219,6 +219,25 @@ export const commands: readonly Command[] = [
     run: async (options) => (await import('./search.ts')).search(await connect(options), options),
   },
   {
+    name: 'payments',
+    summary: 'List the payments that match a filter, newest first, with their last transaction status',
+    options: [
+      ...(['environment', 'tenant', 'product', 'status', 'outcome', 'from', 'to', 'cursor'] as const),
+      ...gatewayOptions,
+    ],
+    example: 'payments --tenant merchants --outcome rejected --from 2026-11-21T01:00:00Z',
+    run: async (options) => (await import('./payments.ts')).listPayments(await connect(options), options),
+  },
+  {
+    name: 'payment',
+    summary: 'Show a payment and its history: requests, statuses, doubts and what operators did',
+    arguments: [{ syntax: '<payment-id>', description: "the bank's id of the payment" }],
+    options: ['environment', ...gatewayOptions],
+    example: 'payment 8f2c1d --environment production',
+    run: async (options, id = '') =>
+      (await import('./payments.ts')).showPayment(await connect(options), id, options),
+  },
+  {
     name: 'in-doubt',
     summary: 'List the requests that the bank may or may not have executed, and record what the bank says',
     arguments: [

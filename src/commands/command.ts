@@ -82,6 +82,16 @@ const optionRows = {
   environment: { flags: '--environment <name>', description: 'only this environment' },
   tenant: { flags: '--tenant <name>', description: 'only this tenant' },
   operation: { flags: '--operation <name>', description: 'only this operation, such as initiatePayment' },
+  product: {
+    flags: '--product <product>',
+    description: 'only this product, such as sepa-credit-transfers or payments/sepa-credit-transfers',
+  },
+  status: { flags: '--status <code>', description: 'only payments with this last transaction status' },
+  outcome: {
+    flags: '--outcome <outcome>',
+    description: 'only this outcome: in-doubt, executed, rejected, cancelled, pending or unknown',
+  },
+  cursor: { flags: '--cursor <cursor>', description: 'continue the list, as the page before said' },
   level: { flags: '--level <level>', description: 'only this level: harmful, notable or usual' },
   direction: { flags: '--direction <direction>', description: 'only request, or only response' },
   days: {
@@ -94,11 +104,11 @@ const optionRows = {
   },
   from: {
     flags: '--from <time>',
-    description: 'only requests since this time, such as 2026-11-21T01:00:00Z',
+    description: 'only requests or payments since this time, such as 2026-11-21T01:00:00Z',
   },
   to: {
     flags: '--to <value>',
-    description: 'only requests until this time; environment moved: the new baseUrl of the bank',
+    description: 'only requests or payments until this time; environment moved: the new baseUrl of the bank',
   },
   error: {
     flags: '--error <code>',

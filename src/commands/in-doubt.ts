@@ -63,6 +63,7 @@ const inDoubtRequest = z.object({
   id: z.string(),
   xRequestId: z.string(),
   operation: z.string(),
+  paymentId: z.string().nullable(),
   environment: z.string(),
   tenant: z.string(),
   since: z.string(),
@@ -93,6 +94,7 @@ function linesOf(request: InDoubtRequest): readonly string[] {
     id,
     xRequestId,
     operation,
+    paymentId,
     environment,
     tenant,
     since,
@@ -104,6 +106,7 @@ function linesOf(request: InDoubtRequest): readonly string[] {
   return [
     id,
     `  ${operation} of ${tenant} in ${environment}, X-Request-ID ${xRequestId}, ${since}`,
+    ...(paymentId === null ? [] : [`  payment ${paymentId}`]),
     `  ${why}`,
     ...(severity === 'warning' ? ['  A step of an authorisation before the last one: no payment.'] : []),
     ...(!bankAnswered && Date.parse(lateAnswerUntil) > Date.now()

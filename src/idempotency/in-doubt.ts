@@ -13,6 +13,8 @@ export interface InDoubtWrite {
 export interface InDoubtEntry {
   readonly requestId: string;
   readonly operation: string;
+  /** `undefined` for an initiation, unless the answer of the bank names it. */
+  readonly paymentId: string | undefined;
   /** The identities of the tenant and the environment, not their names. */
   readonly tenant: string;
   readonly environment: string;
@@ -76,6 +78,7 @@ export function inDoubtWriteOf(row: LedgerRow): InDoubtWrite {
     entry: {
       requestId: String(row.request_id),
       operation: String(row.operation),
+      paymentId: textOf(row.payment) || textOf(row.payment_id),
       tenant: String(row.tenant),
       environment: String(row.environment),
       path: String(row.path),

@@ -96,6 +96,10 @@ function failureOf(entry: InDoubtEntry, resolution: Resolution, thrown: unknown)
 
 function auditEventOf(entry: InDoubtEntry, { who, outcome, paymentId, reason }: Resolution): AuditEvent {
   const { requestId, operation, tenant, environment } = entry;
-  const details = { requestId, operation, tenant, environment, paymentId, reason };
+  const named = operation === 'initiatePayment' ? paymentId : undefined;
+  const details = {
+    ...{ requestId, operation, tenant, environment },
+    ...{ paymentId: named ?? entry.paymentId, reason },
+  };
   return { who, action: 'resolve in-doubt request', outcome, details };
 }

@@ -88,7 +88,10 @@ const keyOf = ({ paymentId, environment }: SeenStatus) => JSON.stringify([paymen
  *
  * @param isPoll whether these are reads of the gateway itself
  */
-export function noteStatuses(statuses: Pick<SeenStatuses, 'noteShown'>, isPoll = false): Stage<RoutedRequest> {
+export function noteStatuses(
+  statuses: Pick<SeenStatuses, 'noteShown'>,
+  isPoll = false,
+): Stage<RoutedRequest> {
   return (request, next) => {
     const { operation } = request;
     const { paymentId } = operation;

@@ -15,8 +15,11 @@ import { createGuardedEnvironments } from '../../src/contract-guard/guarded-envi
 import type { PreflightReport } from '../../src/environments/preflight.ts';
 import { createIsSwitchBack, createSwitchEnvironment } from '../../src/environments/switch-environment.ts';
 import { createChangeIdentities } from '../../src/identities/change-identities.ts';
+import { createKnownNames } from '../../src/identities/known-names.ts';
 import type { ManageSubscriptions } from '../../src/notifications/manage-subscriptions.ts';
+import { createPaymentViews } from '../../src/payments/payment-views.ts';
 import { createIdentityTable } from '../../src/store/identities.ts';
+import { createPaymentHistoryTable } from '../../src/store/payment-history.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createFailingState, type FailingState } from '../kit/failing-state.ts';
 import type { FaultyDatabase } from '../kit/faulty-database.ts';
@@ -162,6 +165,12 @@ export function startAdminApi(
     },
     inDoubt: { all: async () => [] },
     resolve: async () => ({ kind: 'unknown' }),
+    payments: createPaymentViews({
+      table: createPaymentHistoryTable(database),
+      audit,
+      names: createKnownNames(createIdentityTable(database)),
+      recordsKeptForMs: () => 3_600_000,
+    }),
     subscriptions,
     pollLimits: () => [{ environment: 'sandbox', perSecond: 10 }],
     ...contract,

@@ -87,10 +87,10 @@ test('lists and exports the requests in doubt that match a filter, on an instanc
   const [head, line, end, ...more] = csv.text.split('\r\n');
   assert.equal(
     head,
-    '"since","xRequestId","operation","environment","tenant","why","lateAnswerUntil","id","severity"',
+    '"since","xRequestId","operation","paymentId","environment","tenant","why","lateAnswerUntil","id","severity"',
   );
   assert.ok(
-    line?.includes(`"${live}","initiatePayment","production","anonymous","the bank answered 504"`),
+    line?.includes(`"${live}","initiatePayment","","production","anonymous","the bank answered 504"`),
     line,
   );
   assert.deepEqual([end, more], ['', []]);

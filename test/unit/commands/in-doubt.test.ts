@@ -8,6 +8,7 @@ const request = {
   id: 'attempt.id',
   xRequestId: '99391c7e-ad88-49ec-a2ad-99ddcb1f7721',
   operation: 'initiatePayment',
+  paymentId: null,
   ...filter,
   since: '2026-11-22T03:00:00.000Z',
   lateAnswerUntil: '2026-11-22T03:02:35.000Z',
@@ -60,8 +61,8 @@ describe('penstock in-doubt', () => {
     const { call, calls } = fakeAdminClient(200, [request]);
     const { lines, data } = await inDoubt(call, { ...filter, csv: true });
     assert.deepEqual(lines, [
-      '"since","xRequestId","operation","environment","tenant","why","lateAnswerUntil","id","severity"',
-      `"${request.since}","${request.xRequestId}","initiatePayment","production","shop","504","${request.lateAnswerUntil}","attempt.id","critical"`,
+      '"since","xRequestId","operation","paymentId","environment","tenant","why","lateAnswerUntil","id","severity"',
+      `"${request.since}","${request.xRequestId}","initiatePayment","","production","shop","504","${request.lateAnswerUntil}","attempt.id","critical"`,
     ]);
     assert.deepEqual(data, [request]);
     assert.deepEqual(calls, [['GET', '/in-doubt?environment=production&tenant=shop&why=504']]);
