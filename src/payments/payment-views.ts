@@ -189,7 +189,7 @@ export function createPaymentViews({ table, audit, names, recordsKeptForMs }: Pa
       ];
       const isRecorded = payment.createdAt > Date.now() - recordsKeptForMs();
       return {
-        payment: viewOf(payment),
+        payment: viewOf({ ...payment, statusSince: statuses.at(-1)?.seenAt }),
         history: entries.toSorted((one, other) => Date.parse(one.at) - Date.parse(other.at)),
         complete: isRecorded && records.length < maxRecords,
       };
@@ -206,10 +206,9 @@ const positionOf = (payment: ListedPayment | undefined): ListPosition | undefine
     environment: payment.environment,
   };
 
-function outcomeOfPayment({ isInDoubt, status, initiatedAs = '' }: ListedPayment): PaymentView['outcome'] {
+function outcomeOfPayment({ isInDoubt, status }: ListedPayment): PaymentView['outcome'] {
   if (isInDoubt) return 'in-doubt';
-  const [service = ''] = initiatedAs.split('/');
-  return status === undefined ? 'unknown' : outcomeOf(service, status);
+  return status === undefined ? 'unknown' : outcomeOf(status);
 }
 
 const matches = (view: PaymentView, { product, status, outcome }: PaymentFilter): boolean =>

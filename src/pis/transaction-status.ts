@@ -45,12 +45,14 @@ const finalCodes: ReadonlyMap<string, readonly string[]> = new Map<string, reado
 /** What has become of a payment, for people: `pending` also for codes that are not known. */
 export type PaymentOutcome = 'executed' | 'rejected' | 'cancelled' | 'pending';
 
-/** @param paymentService empty if it is not known: a code then counts as that of a single payment */
-export function outcomeOf(paymentService: string, code: string): PaymentOutcome {
-  if (code === 'RJCT') return 'rejected';
-  if (code === 'CANC') return 'cancelled';
-  return finalityOf(paymentService || 'payments', code) === 'pending' ? 'pending' : 'executed';
-}
+const outcomes: Readonly<Record<string, PaymentOutcome>> = {
+  ACSC: 'executed', // a standing order: at least once
+  ACCC: 'executed',
+  RJCT: 'rejected',
+  CANC: 'cancelled',
+} satisfies Partial<Record<TransactionStatus, PaymentOutcome>>;
+
+export const outcomeOf = (code: string): PaymentOutcome => outcomes[code] ?? 'pending';
 
 /** The values of `scaStatus` after which an authorisation does not change any more (OpenAPI 1.3.6 and 1.3.11). */
 export const endsAuthorisation = (scaStatus: string): boolean =>

@@ -86,12 +86,7 @@ export interface StatusChange {
 
 export type PaymentHistoryTable = ReturnType<typeof createPaymentHistoryTable>;
 
-/** The statuses of one payment next to `s`, by time. */
-const neighbour = (condition: string, order: 'ASC' | 'DESC') => `
-  (SELECT o.status FROM payment_status o WHERE o.payment_id = s.payment_id AND o.environment = s.environment
-     AND o.seen_at ${condition} s.seen_at ORDER BY o.seen_at ${order} LIMIT 1)`;
-
-/** Inserts a status that differs from the one before it and from the one after it: another instance may have seen those. */
+/** Inserts a status that differs from the one before it, which another instance may have seen. */
 const insertStatuses = statement({
   columns: {
     payment_id: 'text',
@@ -108,7 +103,9 @@ const insertStatuses = statement({
         lag(i.status) OVER (PARTITION BY i.payment_id, i.environment ORDER BY i.age_ms DESC) AS former
       FROM ${input} AS i) AS s
     JOIN payment ON payment.payment_id = s.payment_id AND payment.environment = s.environment
-    WHERE coalesce(s.former, ${neighbour('<=', 'DESC')}, '') <> s.status AND coalesce(${neighbour('>', 'ASC')}, '') <> s.status
+    WHERE s.status <> coalesce(s.former, (
+        SELECT o.status FROM payment_status o WHERE o.payment_id = s.payment_id AND o.environment = s.environment
+          AND o.seen_at <= s.seen_at ORDER BY o.seen_at DESC LIMIT 1), '')
     ON CONFLICT DO NOTHING`,
 });
 
@@ -194,7 +191,7 @@ export function createPaymentHistoryTable(database: Database) {
       return Number(row?.writes);
     },
 
-    /** In the order of time; two instances may have seen the same change. */
+    /** In the order of time. If two instances have seen the same change, only the first of them. */
     async statuses(paymentId: string, environment: string): Promise<readonly StatusChange[]> {
       const rows = await database.query(
         `SELECT status, seen_at, seen_by, request_id FROM payment_status

@@ -36,11 +36,9 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds))
     test('keep each change of the status, in the order in which instances have seen them', async (t) => {
       const { database, history, onOther, statuses } = await start(t);
       await insertPayments(database, { paymentId: 'p1', ageMs: 60_000 });
-      await history.insertStatuses([
-        seen('RCVD', 50_000, { seenBy: 'initiation' }),
-        seen('ACTC', 40_000),
-        seen('RCVD', 30_000),
-      ]);
+      await history.insertStatuses([seen('RCVD', 50_000, { seenBy: 'initiation' })]);
+      await history.insertStatuses([seen('ACTC', 40_000), seen('RCVD', 30_000)]); // both with one statement
+      assert.deepEqual(await statuses(), ['RCVD', 'ACTC', 'RCVD']);
       await onOther.insertStatuses([seen('RCVD', 29_000)]); // no change
       await onOther.insertStatuses([seen('ACSC', 10_000)]);
       await history.insertStatuses([seen('RCVD', 20_000), seen('ACSC', 15_000)]); // stored late
