@@ -21,7 +21,7 @@ const chartLibrary: ReadonlyMap<string, string> = new Map([
   ['/uplot.css', fileURLToPath(import.meta.resolve('uplot/dist/uPlot.min.css'))],
 ]);
 
-/** Serves the page at `/` and its files. Reads all of them once, now: no request path ever names a file. */
+/** Serves the page at `/`, those of payments, and their files. Reads all of them once, now: no request path ever names a file. */
 export function serveConsole(): RequestHandler {
   const setSecurityHeaders = helmet({
     contentSecurityPolicy: {
@@ -45,13 +45,18 @@ export function serveConsole(): RequestHandler {
   const files = readFiles();
 
   return (request, response, next) => {
-    const file = request.method === 'GET' || request.method === 'HEAD' ? files.get(request.path) : undefined;
+    const file =
+      request.method === 'GET' || request.method === 'HEAD' ? files.get(fileOf(request.path)) : undefined;
     if (!file) return next();
     return setSecurityHeaders(request, response, () => {
       response.set('Content-Type', file.contentType).send(file.body);
     });
   };
 }
+
+/** The page of a payment finds its id in the address. */
+const fileOf = (path: string): string =>
+  /^\/payments(?:\/[^/]+\/[^/]+)?$/.test(path) ? '/payments.html' : path;
 
 /** @returns the files by request path */
 function readFiles() {

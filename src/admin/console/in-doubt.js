@@ -5,6 +5,7 @@ import { byId, formatAge, formatCount, formatTime, h, keyedList, setText, timeEl
 import { createExport } from './export-in-doubt.js';
 import { createInDoubtFilter } from './in-doubt-filter.js';
 import { createPanel } from './panel.js';
+import { paymentLink } from './payment-link.js';
 import { environmentBadge } from './production.js';
 import { openResolution } from './resolution-dialog.js';
 import { openResolveSeveral } from './resolve-several.js';
@@ -74,10 +75,21 @@ function summarize(payments, matching) {
 }
 
 function createRow(payment, showRequest) {
-  const { xRequestId, operation, environment, tenant, since, lateAnswerUntil, bankAnswered, severity, why } =
-    payment;
+  const {
+    xRequestId,
+    operation,
+    paymentId,
+    environment,
+    tenant,
+    since,
+    lateAnswerUntil,
+    bankAnswered,
+    severity,
+    why,
+  } = payment;
   const step =
     severity === 'warning' && h('span', { class: 'hint' }, ' a step of an authorisation, no payment');
+  const ofPayment = paymentId && h('span', {}, ' of ', paymentLink(environment, paymentId));
   const age = h('span');
   const late = h('span', { class: 'hint' });
   const cell = (label, ...content) => h('td', { 'data-label': label }, ...content);
@@ -108,7 +120,7 @@ function createRow(payment, showRequest) {
       {},
       cell('Age', h('span', {}, age, h('span', { class: 'hint' }, ' since ', timeElement(since)))),
       cell('X-Request-ID', h('span', { class: 'id' }, xRequestId)),
-      cell('Operation', h('span', {}, operation, step || '')),
+      cell('Operation', h('span', {}, operation, ofPayment, step || '')),
       cell('Environment', environmentBadge(environment)),
       cell('Tenant', tenant),
       h('td', { class: 'wide', 'data-label': 'Cause' }, h('span', {}, why, late)),

@@ -2,6 +2,7 @@
 
 import { formatDuration, h, timeElement } from './dom.js';
 import { externalLink } from './external-links.js';
+import { paymentLink } from './payment-link.js';
 import { environmentBadge } from './production.js';
 
 /**
@@ -9,9 +10,22 @@ import { environmentBadge } from './production.js';
  * @param links the templates of `admin.links`
  */
 export function renderRequest(record, isOpen, links) {
-  const { at, operation, client, tenant, environment, status, error, why, durationMs, steps = [] } = record;
+  const {
+    at,
+    operation,
+    paymentId,
+    client,
+    tenant,
+    environment,
+    status,
+    error,
+    why,
+    durationMs,
+    steps = [],
+  } = record;
   const facts = {
     Operation: operation,
+    Payment: paymentId && environment && paymentLink(environment, paymentId),
     Client: client,
     Tenant: tenant,
     Environment: environment && environmentBadge(environment),
