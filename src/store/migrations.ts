@@ -86,9 +86,10 @@ const tables = (types: { readonly bytes: string; readonly time: string }) => `
     seen_by text NOT NULL,
     -- Of the request that has shown it; NULL for reads of the gateway itself.
     request_id text,
-    PRIMARY KEY (payment_id, environment, seen_at, status),
     FOREIGN KEY (payment_id, environment) REFERENCES payment (payment_id, environment) ON DELETE CASCADE
   );
+  -- Without the time: equal keys share their place, and an index with it would be larger than the table.
+  CREATE INDEX payment_status_of ON payment_status (payment_id, environment);
 
   CREATE TABLE request_record (
     instance text NOT NULL,

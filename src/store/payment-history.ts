@@ -105,8 +105,7 @@ const insertStatuses = statement({
     JOIN payment ON payment.payment_id = s.payment_id AND payment.environment = s.environment
     WHERE s.status <> coalesce(s.former, (
         SELECT o.status FROM payment_status o WHERE o.payment_id = s.payment_id AND o.environment = s.environment
-          AND o.seen_at <= s.seen_at ORDER BY o.seen_at DESC LIMIT 1), '')
-    ON CONFLICT DO NOTHING`,
+          AND o.seen_at <= s.seen_at ORDER BY o.seen_at DESC LIMIT 1), '')`,
 });
 
 /** The payments of writes in doubt. The answer to an initiation may name its payment, and leave open whether the bank has executed it. */
