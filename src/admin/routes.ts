@@ -299,7 +299,7 @@ export const routes = {
     method: 'get',
     path: '/api/payments/{environment}/{paymentId}',
     role: 'read',
-    summary: 'Show a payment and its history: requests, statuses, doubts and what operators did',
+    summary: 'Show a payment and its history: requests, statuses, what is in doubt, and what operators did',
     response: { description: 'The payment.', schema: paymentHistory },
     errors: { 404: 'No payment with this id is stored in this environment.', ...stateUnavailable },
   },

@@ -230,7 +230,7 @@ export const commands: readonly Command[] = [
   },
   {
     name: 'payment',
-    summary: 'Show a payment and its history: requests, statuses, doubts and what operators did',
+    summary: 'Show a payment and its history: requests, statuses, what is in doubt, and what operators did',
     arguments: [{ syntax: '<payment-id>', description: "the bank's id of the payment" }],
     options: ['environment', ...gatewayOptions],
     example: 'payment 8f2c1d --environment production',

@@ -227,6 +227,10 @@ const storageSettings = `
     autovacuum_vacuum_scale_factor = 0.02,
     -- Most rows never change again: they are frozen in small steps soon after they are inserted, and not all at once after months.
     autovacuum_vacuum_insert_scale_factor = 0.02,
+    autovacuum_freeze_min_age = 0);
+  ALTER TABLE payment_status SET (
+    autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_insert_scale_factor = 0.02,
     autovacuum_freeze_min_age = 0);`;
 
 const migrations: readonly Migration[] = [

@@ -25,6 +25,7 @@ const notRun: readonly (readonly [RegExp, string])[] = [
     /^npm exec penstock -- in-doubt (all|ID)\b/,
     'wants payments in doubt: test/unit/commands/in-doubt.test.ts',
   ],
+  [/^npm exec penstock -- payment /, 'wants a payment: test/unit/commands/payments.test.ts'],
   [/^npm exec penstock -- (tenants rename|environment moved)\b/, 'wants a tenant or a bank that has changed'],
   [/^(kubectl|helm|penstock environment --url)\b/, 'there is no cluster: test/deploy, and the CI workflow'],
   [
