@@ -91,8 +91,11 @@ export function createAuditLog(table: AuditTable, log: Log): AuditLog {
     isAppending = false;
   }
 
-  const logEvent = (event: AuditEvent, record: Predecessor | undefined) =>
-    log('warn', 'audit', { ...event, number: record?.number, hash: record?.hash });
+  /** No log contains ids of payments. The hash still shows whether the record in the database is the logged one. */
+  function logEvent(event: AuditEvent, record: Predecessor | undefined): void {
+    const { paymentId: _, ...details } = event.details;
+    log('warn', 'audit', { ...event, details, number: record?.number, hash: record?.hash });
+  }
 
   async function newestOne(): Promise<Predecessor> {
     const [newest = genesis] = await table.newest(1);

@@ -180,7 +180,7 @@ async function startMonitoredRedis(t: TestContext) {
 
 const pages = [
   ...['environments', 'circuits', 'in-doubt', 'audit', 'audit/verify', 'config'],
-  ...['search?limit=500', 'errors', 'history'],
+  ...['search?limit=500', 'errors', 'history', 'payments', `payments/sandbox/${paymentIdWithCanary}`],
 ].map((page) => `/api/${page}`);
 
 /** Reports of one kind of answer that are read one by one. */
