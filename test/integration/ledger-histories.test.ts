@@ -27,7 +27,7 @@ test('PostgreSQL: the bank pays once, and no outcome is lost', {
   t.after(() => database.close());
   await migrate(database);
   await run(t, Math.ceil(runs / 16), async (seed) => {
-    await database.execute('TRUNCATE ledger, payment, instance');
+    await database.execute('TRUNCATE ledger, payment, payment_status, instance');
     await runLedgerHistory(database, seededRandom(seed));
   });
 });

@@ -14,7 +14,16 @@ const simulatedClock = `
   CREATE OR REPLACE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS 'SELECT last_value FROM clock'`;
 
 const tables = [
-  ...['ledger', 'payment', 'instance', 'active_environment', 'hold', 'tenant_name', 'credential'],
+  ...[
+    'ledger',
+    'payment',
+    'payment_status',
+    'instance',
+    'active_environment',
+    'hold',
+    'tenant_name',
+    'credential',
+  ],
   ...['environment_name', 'environment_address', 'audit'],
 ].join(', ');
 
