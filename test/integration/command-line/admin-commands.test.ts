@@ -5,7 +5,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { call } from '../../kit/call.ts';
+import { call, jsonOf } from '../../kit/call.ts';
 import { startCommandRunner } from '../../kit/command-runner.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { adminToken, startBank } from '../../kit/gateway.ts';
@@ -139,6 +139,28 @@ test('penstock in-doubt lists and resolves a request in doubt, which updates the
     (await metricsOf(served)).includes('penstock_in_doubt 0'),
   );
   assert.match((await run(served, 'audit', 'verify')).stdout, /intact \(1 record\)/);
+});
+
+test('penstock payments lists payments, and penstock payment shows the history of one', async (t) => {
+  const bank = await startBank(t);
+  const served = await startGatewayProcess(t, { environments: { sandbox: { baseUrl: bank.baseUrl } } });
+  const requestId = randomUUID();
+  const paymentId = String(jsonOf(await call(served.url, { ...initiation, requestId })).paymentId);
+  await until(10_000, 'the status is listed', async () =>
+    (await run(served, 'payments', '--status', 'RCVD')).stdout.includes(paymentId),
+  );
+  const line = `pending RCVD  payments/sepa-credit-transfers of anonymous in sandbox  ${paymentId}\n`;
+  const listed = await run(served, 'payments', '--environment', 'sandbox', '--outcome', 'pending');
+  assert.ok(listed.stdout.endsWith(line), listed.stdout);
+  assert.equal((await run(served, 'payments', '--outcome', 'rejected')).stdout, 'No payment was found.\n');
+  const shown = await run(served, 'payment', paymentId);
+  assert.equal(shown.exitCode, 0, shown.stderr);
+  assert.ok(
+    shown.stdout.includes(`status: RCVD  seen by: initiation  X-Request-ID ${requestId}`),
+    shown.stdout,
+  );
+  assert.equal((await run(served, 'payment', 'unknown')).exitCode, 1);
+  assert.equal((await run(served, 'payments', '--outcome', 'RCVD')).exitCode, 64);
 });
 
 test('commands reach a gateway by --url, with the token of a file and without a configuration', async (t) => {
