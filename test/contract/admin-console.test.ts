@@ -23,6 +23,16 @@ describe('the files of the console', () => {
     }
   });
 
+  test('have an address for the list of payments and for each payment', async () => {
+    const { app } = startAdminApi();
+    for (const path of ['/payments', '/payments/sandbox/8f2c1d', '/payments/sandbox/a%2Fb']) {
+      const { text, headers } = await supertest(app).get(path).expect(200);
+      assert.match(text, /<title>Penstock payments</, path);
+      assert.match(String(headers['content-security-policy']), /script-src 'self'/);
+    }
+    await supertest(app).get('/payments/sandbox').expect(401);
+  });
+
   test('have a policy that allows nothing but scripts, styles, images and calls of their own origin', async () => {
     const { headers } = await supertest(startAdminApi().app).get('/').expect(200);
     const policy = String(headers['content-security-policy']).split(';').toSorted();

@@ -141,6 +141,13 @@ describe('payments of two instances', { skip: skipWithoutPostgres }, () => {
     assert.equal((await send('GET', `${cancelled.path}/status`)).reply.status, 200);
     await untilPage(cancelled.paymentId, 'it is cancelled', ({ payment }) => payment.outcome === 'cancelled');
 
+    const authorised = await pay();
+    bank.setStatus(authorised.paymentId, 'ACTC');
+    assert.equal((await send('DELETE', authorised.path)).reply.status, 202);
+    await untilPage(authorised.paymentId, 'the answer to its cancellation shows its status', ({ history }) =>
+      history.some(({ status, text }) => status === 'ACTC' && text === 'seen by: cancellation'),
+    );
+
     const doubtful = await pay();
     bank.setStatus(doubtful.paymentId, 'ACTC'); // the answer to the cancellation then has a body, which faults can affect
     bank.injectFault({ name: 'reset', strikes: 'after-effect' }, { operation: 'cancelPayment' });
@@ -171,7 +178,9 @@ describe('payments of two instances', { skip: skipWithoutPostgres }, () => {
     assert.deepEqual(Object(doubts).initiationsInDoubt, 1);
     assert.deepEqual((await list('outcome=cancelled')).ids, [cancelled.paymentId]);
     assert.deepEqual((await list('status=CANC&tenant=anonymous')).ids, [cancelled.paymentId]);
-    assert.deepEqual((await list('')).ids, [doubtful.paymentId, cancelled.paymentId]);
+    assert.deepEqual((await list('')).ids, [
+      ...[doubtful.paymentId, authorised.paymentId, cancelled.paymentId],
+    ]);
     assert.deepEqual((await list('tenant=nobody')).ids, []);
 
     const resolution = { outcome: 'happened', reason: 'the bank, ticket 4711' };
