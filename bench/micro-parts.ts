@@ -11,9 +11,8 @@ import { headerFieldsFrom, headerValue } from '../src/pis/headers.ts';
 import { createMatcher, type Operation } from '../src/pis/operations.ts';
 import { meaningOf } from '../src/request/meaning.ts';
 import type { RoutedRequest } from '../src/request/messages.ts';
-import { hashPaymentId } from '../src/request/payment-hash.ts';
 import { type Content, contentOf, transactionStatusIn } from '../src/request/read-content.ts';
-import { createRequestLogWriter } from '../src/request-log/request-log-writer.ts';
+import { rowOf } from '../src/request-log/request-rows.ts';
 import { createMapLinks } from '../src/rewriting/link-mapper.ts';
 import { rewriteLinks } from '../src/rewriting/rewrite-links.ts';
 import { createMemoryState } from '../src/state/memory.ts';
@@ -27,9 +26,6 @@ import {
   toPisResponse,
 } from '../src/status-cache/cached-payment.ts';
 import { recordRead } from '../src/status-cache/observation-rules.ts';
-import { createNameTable } from '../src/telemetry/name-table.ts';
-import { createRecentRequests } from '../src/telemetry/recent-requests.ts';
-import { createRecordSlots } from '../src/telemetry/record-slots.ts';
 import type { RequestRecord } from '../src/telemetry/request-record.ts';
 import { environmentOf } from '../test/kit/environment.ts';
 import { contractParts } from './contract-parts.ts';
@@ -102,8 +98,8 @@ const withLinks = initiationResponse(id);
 const freshness = { finalTtl: 3_600_000, settledTtl: 60_000, pendingTtl: 1_000, pendingTtlMax: 15_000 };
 const rate = { perSecond: 50, burst: 50 };
 
-const slots = createRecordSlots(1, createNameTable());
 const requestRecord: RequestRecord = {
+  number: 1,
   receivedAtMs: 0,
   durationMs: 12,
   requestId: read.requestId,
@@ -113,7 +109,8 @@ const requestRecord: RequestRecord = {
     client: 'shop',
     tenant: 'shop',
     tenantId: 'shop',
-    payment: hashPaymentId(id).words,
+    product: 'payments/sepa-credit-transfers',
+    paymentId: id,
   },
   network: undefined,
   environment: 'sandbox',
@@ -131,17 +128,6 @@ const requestRecord: RequestRecord = {
   ],
   trace: undefined,
 };
-slots.write(0, requestRecord);
-const recentRequests = createRecentRequests();
-createRequestLogWriter({
-  requestLog: { append: async () => [] },
-  recentRequests,
-  liveStats: { recent: () => [] },
-  instance: 'an-instance',
-  settings: () => ({ keepFor: 86_400_000, maxStoredPerTenant: 1024 ** 4, selfService: false }),
-  tenants: () => 1,
-  countNotStored() {},
-});
 
 const own = createJudge('sandbox', { hash: 'a', options: { standardVersion: '1.3.11' } }, true);
 const guarded: GuardedEnvironment = {
@@ -200,12 +186,7 @@ export const parts: readonly Part[] = [
   { name: 'status cache: parse a payment, 600 B', body: () => parseCachedPayment(cachedPayment) },
   { name: 'status cache: response from the cache', body: () => toPisResponse(cachedResponse, 'sandbox') },
   { name: 'status cache: time to live', body: () => statusTtlMs(freshness, 'payments', 'ACCP', 5_000) },
-  { name: 'telemetry: store a record in a slot', body: () => slots.write(0, requestRecord) },
-  {
-    name: 'request log: a record, until its chunk is written',
-    body: () => recentRequests.onRequestEnd(requestRecord),
-  },
-  { name: 'request log: payment hash, known', body: () => hashPaymentId(id) },
+  { name: 'request log: the row of a record', body: () => rowOf(requestRecord, 'an-instance') },
   {
     name: 'contract: a request through the queue',
     body() {

@@ -1,144 +1,155 @@
-/** `npm run bench:search`: what the records of ten instances over a day take in Redis, and how long a search in them takes. */
+/**
+ * `npm run bench:search`: records of requests in a SQLite file and in PostgreSQL: how fast they are stored at full speed, what they take on
+ * disk, how long a search in them takes, and for how long their deletion delays other statements. About 1.2 kB on disk for each record.
+ */
 
 import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { hashPaymentId } from '../src/request/payment-hash.ts';
-import { createRequestSearch } from '../src/request-log/find-requests.ts';
-import { createRequestHistory } from '../src/request-log/request-history.ts';
-import { createRequestLogWriter } from '../src/request-log/request-log-writer.ts';
-import type { RequestLog } from '../src/state/ports.ts';
-import { createRedisState } from '../src/state/redis.ts';
-import { createLiveStats } from '../src/telemetry/live-stats.ts';
-import { createRecentRequests } from '../src/telemetry/recent-requests.ts';
-import type { RequestQuery } from '../src/telemetry/request-search.ts';
-import { startRedis } from '../test/kit/redis.ts';
+import type { RequestEvent } from '../src/request/request-events.ts';
+import { rowOf } from '../src/request-log/request-rows.ts';
+import type { Database } from '../src/store/database.ts';
+import { deleteInBatches } from '../src/store/delete-in-batches.ts';
+import { migrate } from '../src/store/migrations.ts';
+import { connectPostgres } from '../src/store/postgres.ts';
+import { createRequestRecordTable, type RecordConditions } from '../src/store/request-records.ts';
+import { openSqlite } from '../src/store/sqlite.ts';
+import { startPostgres } from '../test/kit/postgres.ts';
 import { failedRecord, requestRecord } from '../test/kit/request-records.ts';
+import type { TestScope } from '../test/kit/test-scope.ts';
 import { withCleanup } from './cleanup.ts';
 import { formatTable } from './format-table.ts';
 
 const { values } = parseArgs({
   options: {
-    instances: { type: 'string', default: '10' },
-    /** Requests per second of all instances together. */
-    rate: { type: 'string', default: '50' },
-    hours: { type: 'string', default: '24' },
-    /** As `requests.selfService`. */
-    'self-service': { type: 'boolean', default: false },
+    records: { type: 'string', default: '1000000' },
+    /** Of a day with so many records, this part is deleted. */
+    deleted: { type: 'string', default: '100000' },
+    databases: { type: 'string', default: 'sqlite,postgres' },
   },
 });
-const [count, rate, hours] = [Number(values.instances), Number(values.rate), Number(values.hours)];
-const hourMs = 3_600_000;
+const [total, deleted] = [Number(values.records), Number(values.deleted)];
+const dayMs = 86_400_000;
+const recordsPerWrite = 250;
+const stepMs = dayMs / total;
 
-await withCleanup(async (life) => {
-  const redis = await startRedis(life);
-  const state = createRedisState({ kind: 'single', url: redis.url }, 'bench:', () => {}, 2_000);
-  life.after(() => state.close());
-  await state.open();
-  let nowMs = Date.now() - hours * hourMs;
-  const now = () => nowMs;
-  const selfService = values['self-service'];
-  const settings = () => ({ keepFor: hours * hourMs, maxStoredPerTenant: 1024 ** 4, selfService });
-
-  let writes = 0;
-  const counted: RequestLog = {
-    ...state.requestLog,
-    append(slice, write) {
-      writes += 1;
-      return state.requestLog.append(slice, write);
-    },
-  };
-  const instances = Array.from({ length: count }, (_, index) => {
-    const [recentRequests, liveStats] = [createRecentRequests(), createLiveStats(now)];
-    const source = { requestLog: counted, recentRequests, instance: `gateway-${index}`, now };
-    const writer = createRequestLogWriter({
-      ...source,
-      liveStats,
-      settings,
-      tenants: () => 20,
-      countNotStored: (records) => {
-        throw new Error(`${records} records were not stored`);
-      },
-    });
-    const tenants = { recordedAs: (name: string) => [name], nameOf: (recorded: string) => recorded };
-    const reader = { writer, keepFor: () => settings().keepFor, tenants };
-    return {
-      writer,
-      search: createRequestSearch({ ...source, ...reader }),
-      history: createRequestHistory({ requestLog: state.requestLog, ...reader, now }),
-      end(record: ReturnType<typeof requestRecord>) {
-        recentRequests.onRequestEnd(record);
-        liveStats.onRequestEnd(record);
-      },
-    };
+for (const name of values.databases.split(','))
+  await withCleanup(async (life) => {
+    const { database, bytes } = name === 'sqlite' ? openFile(life) : await openServer(life);
+    await migrate(database);
+    console.log(`\n${name}: ${total} records of a day`);
+    await measure(database, bytes);
   });
-  const [one] = instances;
-  if (!one) throw new Error('--instances must be at least 1');
 
-  const used = async () =>
-    Number(/used_memory:(\d+)/.exec(String(await redis.command('INFO', 'memory')))?.[1]);
-  const emptyBytes = await used();
-  const wanted = { requestId: '', payment: '' };
-  let requests = 0;
+function openFile(life: TestScope) {
+  const folder = mkdtempSync(join(tmpdir(), 'penstock-bench-'));
+  const file = join(folder, 'state.db');
+  const database = openSqlite(file);
+  life.after(async () => {
+    await database.close();
+    rmSync(folder, { recursive: true });
+  });
+  return { database, bytes: async () => statSync(file).size };
+}
+
+async function openServer(life: TestScope) {
+  const server = await startPostgres(life);
+  const database = connectPostgres(server.url);
+  life.after(() => database.close());
+  const bytes = async () => {
+    const [row] = await database.query(`SELECT pg_total_relation_size('request_record') AS bytes`);
+    return Number(row?.bytes);
+  };
+  return { database, bytes };
+}
+
+async function measure(database: Database, bytes: () => Promise<number>): Promise<void> {
+  const table = createRequestRecordTable(database);
+  const beginMs = Date.now() - dayMs;
+  const emptyBytes = await bytes();
+  const wanted = { requestId: '', paymentId: '' };
+  const longest = { ms: 0 };
+  const startedMs = performance.now();
   const startCpu = process.cpuUsage();
-  for (let second = 0; second < hours * 3_600; second++) {
-    for (let each = 0; each < rate; each++) {
-      const instance = instances[requests % count];
-      instance?.end(sampleRecord(nowMs + (each * 1_000) / rate, requests));
-      requests += 1;
-    }
-    nowMs += 1_000;
-    await Promise.all(instances.map(({ writer }) => writer.flush()));
-    if (second === 1_000) {
-      wanted.requestId = randomUUID();
-      wanted.payment = randomUUID();
-      const [high, low] = hashPaymentId(wanted.payment).words;
-      one.end(
-        requestRecord({ requestId: wanted.requestId, receivedAtMs: nowMs }, [{ what: 'payment', high, low }]),
-      );
-    }
+  for (let index = 0; index < total; index += recordsPerWrite) {
+    const records = Array.from({ length: recordsPerWrite }, (_, at) =>
+      sampleRecord(beginMs + (index + at) * stepMs, index + at),
+    );
+    const rows = records.map((record) => rowOf(record, `gateway-${(index / recordsPerWrite) % 10}`));
+    const row = rows[0];
+    if (index === Math.floor(total / 2 / recordsPerWrite) * recordsPerWrite && row)
+      Object.assign(wanted, { requestId: row.request_id, paymentId: row.payment_id });
+    const beganMs = performance.now();
+    await table.insert(rows);
+    longest.ms = Math.max(longest.ms, performance.now() - beganMs);
   }
   const { user, system } = process.cpuUsage(startCpu);
-  const bytes = (await used()) - emptyBytes;
-  console.log(`${requests} requests in ${hours} h on ${count} instances`);
+  const seconds = (performance.now() - startedMs) / 1_000;
   console.log(
-    `Redis: ${(bytes / 1024 ** 2).toFixed(0)} MiB, ${(bytes / requests).toFixed(0)} bytes per request`,
+    `stored: ${(total / seconds).toFixed(0)} records/s, ${((user + system) / total).toFixed(1)} µs of CPU in this process for each, ` +
+      `longest write of ${recordsPerWrite}: ${longest.ms.toFixed(0)} ms`,
   );
-  const perSecond = writes / (hours * 3_600 * count);
-  console.log(`Redis: ${perSecond.toFixed(2)} operations per second and instance`);
-  console.log(
-    `gateway: ${((user + system) / requests).toFixed(1)} µs per request, including the creation of the records`,
-  );
+  console.log(`on disk: ${(((await bytes()) - emptyBytes) / total).toFixed(0)} bytes for each record`);
+  if (database.dialect === 'postgres') await database.execute('ANALYZE request_record', 600_000);
+  await measureSearches(table, wanted);
+  await measureDeletion(database);
+}
 
+async function measureSearches(
+  table: ReturnType<typeof createRequestRecordTable>,
+  { requestId, paymentId }: { readonly requestId: string; readonly paymentId: string },
+): Promise<void> {
   const rows: string[][] = [];
-  const measure = async (what: string, run: () => Promise<number>) => {
-    const startMs = performance.now();
-    const found = await run();
-    rows.push([what, String(found), `${(performance.now() - startMs).toFixed(0)}`]);
+  const searches: Readonly<Record<string, Partial<RecordConditions>>> = {
+    'X-Request-ID': { requestId },
+    'unknown X-Request-ID': { requestId: randomUUID() },
+    payment: { paymentId },
+    tenant: { tenants: ['tenant-3'] },
+    'tenant, long ago': { tenants: ['tenant-3'], toMs: Date.now() - dayMs * 0.9 },
+    error: { error: 'CIRCUIT_OPEN' },
+    'code of the bank': { bankError: 'CERTIFICATE_REVOKED' },
+    'nothing matches': { client: 'nobody' },
   };
-  const find = (query: Partial<RequestQuery>) => async () => {
-    const { requests } = await one.search.find({ fromMs: 0, toMs: nowMs, limit: 50, ...query });
-    return requests.length;
-  };
-  for (let round = 0; round < 2; round++) {
-    await measure('X-Request-ID', find({ requestId: wanted.requestId }));
-    await measure('payment', find({ payment: wanted.payment }));
-    await measure('unknown X-Request-ID', find({ requestId: randomUUID() }));
-    for (const tenant of selfService ? ['merchants', 'tenant-3'] : [])
-      await measure(`look-up by ${tenant}`, async () => {
-        const { requests } = await one.search.findOwn(tenant, wanted.requestId, 50);
-        return requests.length;
-      });
-    await measure('tenant', find({ tenant: 'tenant-3' }));
-    await measure('error', find({ error: 'CIRCUIT_OPEN' }));
-    await measure(
-      'tenant, an hour long ago',
-      find({ tenant: 'tenant-3', toMs: nowMs - (hours - 2) * hourMs }),
-    );
-    await measure('history', async () => (await one.history.figures(0, nowMs)).points.length);
-    await measure('errors', async () => (await one.history.errors()).length);
+  for (const [what, conditions] of Object.entries(searches)) {
+    const times: number[] = [];
+    let found = 0;
+    for (let round = 0; round < 5; round++) {
+      const beganMs = performance.now();
+      ({
+        rows: { length: found },
+      } = await table.find({ fromMs: 0, toMs: Date.now() + dayMs, ...conditions }, 50));
+      times.push(performance.now() - beganMs);
+    }
+    rows.push([what, String(found), Math.max(...times).toFixed(1)]);
   }
-  console.log(`\n${formatTable(['search', 'found', 'ms'], rows)}`);
-});
+  console.log(formatTable(['search', 'found', 'slowest of 5, ms'], rows));
+}
+
+/** Beside a statement every few milliseconds, as a payment would send it. */
+async function measureDeletion(database: Database): Promise<void> {
+  const table = createRequestRecordTable(database);
+  const keptMs = dayMs - deleted * stepMs;
+  let isDone = false;
+  let longestMs = 0;
+  const probe = (async () => {
+    while (!isDone) {
+      const beganMs = performance.now();
+      await new Promise((resolve) => setImmediate(resolve));
+      await database.query('SELECT 1 AS one');
+      longestMs = Math.max(longestMs, performance.now() - beganMs);
+    }
+  })();
+  const beganMs = performance.now();
+  await deleteInBatches((limit, from) => table.deleteRecords(keptMs, limit, from));
+  const seconds = (performance.now() - beganMs) / 1_000;
+  isDone = true;
+  await probe;
+  console.log(
+    `deleted ${deleted} in ${seconds.toFixed(1)} s; longest pause of another statement: ${longestMs.toFixed(0)} ms`,
+  );
+}
 
 /** Mostly status reads; one in ten is a payment, one in a hundred is refused. */
 function sampleRecord(receivedAtMs: number, index: number) {
@@ -146,36 +157,33 @@ function sampleRecord(receivedAtMs: number, index: number) {
   const tenant = `tenant-${index % 20}`;
   const durationMs = 5 + ((index * 7) % 400) / 10;
   if (index % 100 === 99) return { ...failedRecord('CIRCUIT_OPEN', 503), requestId, receivedAtMs };
-  const payment = [(index * 2_654_435_761) | 0, index] as const;
-  if (index % 10 === 0)
-    return requestRecord({ requestId, receivedAtMs, durationMs }, [
+  const { request } = requestRecord();
+  if (!request) throw new Error('a record has a request');
+  const ofTenant = { ...request, client: `client of ${tenant}`, tenant, tenantId: tenant };
+  const paymentId = `payment-${Math.floor(index / 10)}`;
+  const call = {
+    what: 'call',
+    attempt: 1,
+    connection: 'reused',
+    firstByteMs: 3,
+    totalMs: durationMs - 1,
+  } as const;
+  if (index % 10 === 0) {
+    const events: readonly RequestEvent[] = [
       { what: 'ledger', verdict: 'claimed', waitedMs: 0.4 },
       { what: 'environment', environment: 'sandbox', why: 'active' },
       { what: 'permit', waitedMs: 0.1 },
-      {
-        what: 'call',
-        attempt: 1,
-        connection: 'new',
-        connectMs: 1.2,
-        firstByteMs: 9,
-        totalMs: durationMs - 2,
-        status: 201,
-      },
-      { what: 'payment', high: payment[0], low: payment[1] },
+      { ...call, status: 201 },
+      { what: 'payment', paymentId },
       { what: 'recorded', as: 'answered' },
-    ]);
-  const request = {
-    operation: 'getPaymentStatus',
-    lane: 'status',
-    client: `client of ${tenant}`,
-    tenant,
-    tenantId: tenant,
-    payment,
-  } as const;
-  return requestRecord({ requestId, receivedAtMs, durationMs, request, status: 200 }, [
+    ];
+    return requestRecord({ requestId, receivedAtMs, durationMs, request: ofTenant }, events);
+  }
+  const read = { ...ofTenant, operation: 'getPaymentStatus', lane: 'status', paymentId } as const;
+  return requestRecord({ requestId, receivedAtMs, durationMs, request: read, status: 200 }, [
     { what: 'environment', environment: 'sandbox', why: 'affinity' },
     { what: 'cache', verdict: 'miss' },
     { what: 'permit', waitedMs: 0.1 },
-    { what: 'call', attempt: 1, connection: 'reused', firstByteMs: 3, totalMs: durationMs - 1, status: 200 },
+    { ...call, status: 200 },
   ]);
 }

@@ -53,6 +53,7 @@ import { createInstanceTable, type InstanceTable } from './store/instances.ts';
 import { createPaymentHistoryTable, type PaymentHistoryTable } from './store/payment-history.ts';
 import { createPaymentTable } from './store/payments.ts';
 import { postgresWarnings } from './store/postgres-settings.ts';
+import { createRequestRecordTable } from './store/request-records.ts';
 import { createTelemetry, type Telemetry } from './telemetry/create-telemetry.ts';
 import { createFleet, type Fleet, type FleetEvents } from './telemetry/fleet.ts';
 import { newInstanceName } from './telemetry/instance-name.ts';
@@ -215,11 +216,10 @@ export function createServices(
   };
 
   const requestRecords = createRequestRecords({
-    requestLog: encryptedState.requestLog,
+    table: createRequestRecordTable(database),
     telemetry,
     instance: instanceId,
-    settings: () => currentConfig.value.requests,
-    tenants: () => new Set(currentConfig.value.clients.map(({ tenant }) => tenant)).size,
+    settings: () => recordSettingsOf(currentConfig.value),
     tenantNames: names,
   });
 
@@ -283,7 +283,12 @@ export function createServices(
   });
 
   const deletionTask = createPeriodicTask(async () => {
-    await Promise.allSettled([ledger.deleteExpired(), affinity.deleteExpired(), instances.deleteEnded()]);
+    await Promise.allSettled([
+      ledger.deleteExpired(),
+      affinity.deleteExpired(),
+      instances.deleteEnded(),
+      requestRecords.deleteExpired(),
+    ]);
     return deletionIntervalMs;
   });
 
@@ -335,6 +340,14 @@ export function createServices(
       await Promise.allSettled([adaptiveRates.refresh(), refreshNotificationSecret()]);
     },
   };
+}
+
+/** Of one tenant: a database in memory is limited (sqlite.ts), and payments come first. Bytes. */
+const maxRecordsInMemory = 64 * 1024 ** 2;
+
+function recordSettingsOf({ requests, state }: Config): Config['requests'] {
+  if (state.postgres !== null || state.file !== null) return requests;
+  return { ...requests, maxStoredPerTenant: Math.min(requests.maxStoredPerTenant, maxRecordsInMemory) };
 }
 
 /**

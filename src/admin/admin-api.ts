@@ -169,7 +169,12 @@ export function createAdminApi({
       return timeline.read(fromMs, toMs);
     },
 
-    async searchRequests({ query: { from, to, limit, ...conditions } }) {
+    async searchRequests({ query: { from, to, limit, status, minDuration, ...others } }) {
+      const conditions = {
+        ...others,
+        status: status === undefined ? undefined : Number(status),
+        minDurationMs: minDuration,
+      };
       const fromMs = from === undefined ? allTime.fromMs : Date.parse(from);
       const toMs = to === undefined ? allTime.toMs : Date.parse(to);
       const result = await search.find({ ...conditions, fromMs, toMs, limit: Number(limit) });

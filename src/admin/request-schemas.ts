@@ -6,6 +6,7 @@ import { duration } from '../config/units.ts';
 import { environmentName, plainName } from '../config/values.ts';
 import { subscriptionStates } from '../notifications/manage-subscriptions.ts';
 import { isId, operations } from '../pis/operations.ts';
+import { answerSources, requestOutcomes } from '../telemetry/request-search.ts';
 
 /** Control characters (such as those of terminals), line ends, and characters that change the text direction (UAX 9). */
 const unprintable = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu;
@@ -121,11 +122,43 @@ export const searchQuery = z.strictObject({
   requestId: z.string().min(1).optional().describe('The X-Request-ID.'),
   payment: z.string().min(1).optional().describe("The bank's id of the payment."),
   tenant: z.string().min(1).optional().describe('The tenant, by its configured name.'),
+  client: z.string().min(1).optional(),
+  operation: z
+    .enum(
+      operations.map(({ name }) => name),
+      { error: `expected ${operations.map(({ name }) => name).join(', ')}` },
+    )
+    .optional(),
+  environment: z.string().min(1).optional(),
+  product: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('Service and product, such as payments/sepa-credit-transfers.'),
+  status: z
+    .string()
+    .regex(/^[1-5]\d\d$/, 'expected a status such as 401')
+    .optional()
+    .describe('The status of the response.'),
+  outcome: z.enum(requestOutcomes, { error: `expected ${requestOutcomes.join(', ')}` }).optional(),
+  bankError: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('The code of an error of the bank, such as CERTIFICATE_REVOKED.'),
   error: z
     .string()
     .min(1)
     .optional()
     .describe('A code of the error table, the status of an error response of the bank, or `any`.'),
+  servedFrom: z
+    .enum(answerSources, { error: `expected ${answerSources.join(', ')}` })
+    .optional()
+    .describe('Where the answer came from.'),
+  minDuration: duration('1ms')
+    .unwrap()
+    .optional()
+    .describe('The minimum duration of the requests, such as 2s.'),
   from: time.optional().describe('The earliest time of the requests; by default, all stored ones.'),
   to: time.optional().describe('The time before which the requests were received; by default, now.'),
   limit: z

@@ -6,6 +6,7 @@
 
 import { z } from 'zod';
 import { lanes } from '../pis/operations.ts';
+import { requestOutcomes } from '../telemetry/request-search.ts';
 import { timelineKinds } from '../telemetry/timeline.ts';
 import { contractComparison } from './contract-schemas.ts';
 
@@ -148,7 +149,23 @@ const requestReports = listOf(
     client: z.string().nullable(),
     tenant: z.string().nullable(),
     environment: z.string().nullable(),
-    status: z.int(),
+    product: z.string().nullable().describe('Service and product.'),
+    paymentId: z
+      .string()
+      .nullable()
+      .describe('The payment in the path, or the one that an initiation has created.'),
+    status: z.int().nullable().describe('Null while the request is running.'),
+    outcome: z
+      .enum(requestOutcomes)
+      .describe(
+        '`refused-by-bank`: the bank answered 4xx, or rejected the payment. `failed`: it did not answer, or with 5xx. `refused`: by the gateway. `in-doubt`: it is unknown what the bank has done.',
+      ),
+    bankError: z
+      .string()
+      .optional()
+      .describe(
+        'The code of an error of the bank, such as CERTIFICATE_REVOKED; `other` if it is not a code as the standard has them.',
+      ),
     error: z.string().optional().describe('The code of an error that the gateway generated.'),
     why: z.string().optional(),
     servedFrom: z.string().optional(),
@@ -183,6 +200,7 @@ export const errorCounts = listOf(
     operation: z.string().nullable(),
     environment: z.string().nullable(),
     bankStatus: z.int().nullable().describe('The status of an error response of the bank.'),
+    bankError: z.string().nullable().describe('The code in that response, such as CERTIFICATE_REVOKED.'),
     count: z.int(),
     lastAt: dateTime,
     xRequestId: z.string().describe('Of the last one.'),

@@ -214,7 +214,20 @@ export const commands: readonly Command[] = [
   {
     name: 'search',
     summary: 'List the requests of all instances that match a filter, newest first',
-    options: ['payment', 'tenant', 'error', 'from', 'to', 'limit', ...gatewayOptions],
+    options: [
+      ...([
+        'payment',
+        'tenant',
+        'client',
+        'operation',
+        'environment',
+        'product',
+        'status',
+        'outcome',
+      ] as const),
+      ...(['bankError', 'error', 'servedFrom', 'minDuration', 'from', 'to', 'limit'] as const),
+      ...gatewayOptions,
+    ],
     example: 'search --tenant merchants --error CIRCUIT_OPEN --from 2026-11-21T01:00:00Z',
     run: async (options) => (await import('./search.ts')).search(await connect(options), options),
   },

@@ -86,10 +86,27 @@ const optionRows = {
     flags: '--product <product>',
     description: 'only this product, such as sepa-credit-transfers or payments/sepa-credit-transfers',
   },
-  status: { flags: '--status <code>', description: 'only payments with this last transaction status' },
+  client: { flags: '--client <name>', description: 'only this client' },
+  bankError: {
+    flags: '--bank-error <code>',
+    description: 'only this code of an error of the bank, such as CERTIFICATE_REVOKED',
+  },
+  servedFrom: {
+    flags: '--served-from <source>',
+    description: 'only answers from this source: bank, cache, stale-cache, shared or ledger',
+  },
+  minDuration: {
+    flags: '--min-duration <duration>',
+    description: 'only requests that took at least so long, such as 2s',
+  },
+  status: {
+    flags: '--status <code>',
+    description: 'search: only this status of the response; payments: only this last transaction status',
+  },
   outcome: {
     flags: '--outcome <outcome>',
-    description: 'only this outcome: in-doubt, executed, rejected, cancelled, pending or unknown',
+    description:
+      'only this outcome: in-doubt, or, for payments, executed, rejected, cancelled, pending or unknown, and for search, succeeded, refused-by-bank, failed or refused',
   },
   cursor: { flags: '--cursor <cursor>', description: 'continue the list, as the page before said' },
   level: { flags: '--level <level>', description: 'only this level: harmful, notable or usual' },

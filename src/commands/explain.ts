@@ -14,7 +14,10 @@ const reportsBody = z.array(
   z.object({
     at: z.string(),
     xRequestId: z.string(),
-    status: z.number(),
+    product: z.string().nullable(),
+    paymentId: z.string().nullable(),
+    status: z.number().nullable(),
+    bankError: z.string().optional(),
     durationMs: z.number().nullable(),
     operation: z.string().nullable(),
     client: z.string().nullable(),
@@ -36,18 +39,22 @@ export async function explain(call: AdminClient, xRequestId: string): Promise<Co
 }
 
 function formatReport(report: ReportBody): readonly string[] {
-  const { at, operation, client, tenant, environment, status, servedFrom, durationMs, error, why, instance } =
+  const { at, operation, product, paymentId, client, tenant, environment, status, servedFrom, ...rest } =
     report;
+  const { durationMs, bankError, error, why, instance } = rest;
   const who = client === null ? '' : ` by ${client} of ${tenant}`;
   const where = environment === null ? '' : ` in ${environment}`;
   const duration = durationMs === null ? '' : `, after ${durationMs} ms`;
   const from = servedFrom === undefined ? '' : `, served from ${servedFrom}`;
-  const explanation =
-    error === undefined ? explanationOf({ operation, status, steps: report.steps }) : (why ?? null);
+  const code = error ?? (bankError === undefined ? undefined : `of the bank: ${bankError}`);
+  const explanation = error === undefined ? explanationOf(report) : (why ?? null);
   return [
     `${at}  ${operation ?? 'refused before its operation was known'}${who}${where} on ${instance}`,
+    ...(product === null ? [] : [`  ${product}${paymentId === null ? '' : ` ${paymentId}`}`]),
     ...formatSteps(report.steps),
-    `  answered ${status}${from}${error === undefined ? '' : ` ${error}`}${duration}`,
+    status === null
+      ? `  still running${duration}`
+      : `  answered ${status}${from}${code === undefined ? '' : ` ${code}`}${duration}`,
     ...(explanation === null ? [] : [`  ${explanation}`]),
   ];
 }

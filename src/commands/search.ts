@@ -15,7 +15,8 @@ const searchBody = z.object({
       client: z.string().nullable(),
       tenant: z.string().nullable(),
       environment: z.string().nullable(),
-      status: z.number(),
+      status: z.number().nullable(),
+      bankError: z.string().optional(),
       error: z.string().optional(),
       durationMs: z.number().nullable(),
       instance: z.string(),
@@ -30,9 +31,13 @@ type FoundRequest = z.output<typeof searchBody>['requests'][number];
 /** One line for each request, newest first. */
 export async function search(
   call: AdminClient,
-  { payment, tenant, error, from, to, limit }: Options,
+  { payment, tenant, client, operation, environment, product, status, outcome, ...others }: Options,
 ): Promise<CommandOutput> {
-  const path = pathWithQuery('/search', { payment, tenant, error, from, to, limit });
+  const { bankError, error, servedFrom, minDuration, from, to, limit } = others;
+  const path = pathWithQuery('/search', {
+    ...{ payment, tenant, client, operation, environment, product, status, outcome },
+    ...{ bankError, error, servedFrom, minDuration, from, to, limit },
+  });
   const data = parseBody(searchBody, successBody(await call('GET', path)));
   const { requests, searchedFrom, complete, notStored } = data;
   const lines = requests.length === 0 ? ['No request was found.'] : requests.map(lineOf);
@@ -48,6 +53,7 @@ export async function search(
 function lineOf({
   at,
   status,
+  bankError,
   error,
   operation,
   client,
@@ -56,7 +62,8 @@ function lineOf({
   ...rest
 }: FoundRequest): string {
   const { durationMs, xRequestId, instance } = rest;
-  const result = error === undefined ? String(status) : `${status} ${error}`;
+  const code = error ?? bankError;
+  const result = `${status ?? 'running'}${code === undefined ? '' : ` ${code}`}`;
   const who = client === null ? '' : ` by ${client} of ${tenant}`;
   const where = environment === null ? '' : ` in ${environment}`;
   const duration = durationMs === null ? '' : `  ${durationMs} ms`;

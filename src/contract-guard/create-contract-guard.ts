@@ -5,6 +5,7 @@ import type { Deviation } from '../contract/deviation.ts';
 import type { JudgedRequest } from '../contract/judge-request.ts';
 import { decodeBody, isEncoded } from '../request/content-coding.ts';
 import type { PisRequest, PisResponse, RoutedRequest } from '../request/messages.ts';
+import type { RecordEvent } from '../request/request-events.ts';
 import type { KeyValues, RequestLog } from '../state/ports.ts';
 import type { Telemetry } from '../telemetry/create-telemetry.ts';
 import type { Timeline } from '../telemetry/timeline.ts';
@@ -192,7 +193,7 @@ export function createContractGuard({
    */
   function countResults(
     environment: GuardedEnvironment,
-    { client, requestId, operation }: PisRequest,
+    { client, requestId, operation, recordEvent }: PisRequest,
     { direction, content }: CheckableMessage,
     judges: readonly Judge[],
     results: readonly (readonly Deviation[])[],
@@ -204,6 +205,7 @@ export function createContractGuard({
     judges.forEach(({ scopes }, at) => {
       const scope = scopes[direction];
       const deviations = results[at] ?? [];
+      if (scope.isOwn && recordEvent) recordDeviations(deviations, direction, recordEvent);
       const isInBoth = isRefusedByOwn && !scope.isOwn && isRefused(deviations);
       counts.add(scope, isInBoth ? { ...checked, alsoRefusedBy: environment.own.hash } : checked, deviations);
     });
@@ -256,6 +258,19 @@ type PreparedJudge = Judge & { readonly contract: Contract };
 
 const isPrepared = (judges: readonly Judge[]): judges is readonly PreparedJudge[] =>
   judges.every(({ contract }) => contract !== undefined);
+
+/** Of one message, in the record of its request. */
+const maxRecorded = 5;
+
+function recordDeviations(
+  deviations: readonly Deviation[],
+  of: CheckableMessage['direction'],
+  recordEvent: RecordEvent,
+): void {
+  const notable = deviations.filter(({ level }) => level !== 'usual');
+  for (const { path, rule, level } of notable.slice(0, maxRecorded))
+    recordEvent({ what: 'deviation', of, path, rule, level });
+}
 
 /** Whether an environment with this contract refuses the request. */
 const isRefused = (deviations: readonly Deviation[] = []) =>

@@ -8,7 +8,6 @@ import { isId, type Operation } from '../pis/operations.ts';
 import { GatewayError } from '../request/errors.ts';
 import { currentTenantId, identitiesOf } from '../request/identities.ts';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
-import { hashPaymentId } from '../request/payment-hash.ts';
 import type { SeenStatus } from '../store/payment-history.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { AffinityStore } from './affinity.ts';
@@ -49,8 +48,7 @@ export function assignPayment(
     log('warn', what, { requestId: request.requestId, environment });
   }
   const { operation, requestId } = request;
-  const [high, low] = hashPaymentId(paymentId).words;
-  request.recordEvent?.({ what: 'payment', high, low });
+  request.recordEvent?.({ what: 'payment', paymentId });
   const owner = {
     environment: identitiesOf(request).environmentIdOf(environment),
     tenant: currentTenantId(request),

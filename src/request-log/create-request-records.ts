@@ -1,47 +1,182 @@
-/** Creates the records of requests that all instances share: their writer, their search, and their figures. */
+/**
+ * The records of requests that all instances share. They are written behind the requests: every second, and whenever 250 have ended. A
+ * request never waits for it, and never fails because of it; while the database is unavailable, the newest records wait in memory.
+ */
 
-import type { RequestLog } from '../state/ports.ts';
+import { deleteInBatches } from '../store/delete-in-batches.ts';
+import type { RecordRow, RequestRecordTable } from '../store/request-records.ts';
 import type { Telemetry } from '../telemetry/create-telemetry.ts';
+import type { RequestRecord } from '../telemetry/request-record.ts';
 import type { RequestSearch } from '../telemetry/request-search.ts';
+import { laneOf } from '../telemetry/unstored-requests.ts';
+import { createErrorCounts, errorKeyOf } from './error-counts.ts';
 import { createRequestSearch, type TenantNames } from './find-requests.ts';
+import { createMinuteFigures } from './minute-figures.ts';
 import { createRequestHistory, type RequestHistory } from './request-history.ts';
-import { createRequestLogWriter, type RecordSettings } from './request-log-writer.ts';
+import { rowOf, tenantOf } from './request-rows.ts';
+import { sliceMs } from './slices.ts';
+import { createTenantShares, type ShareSettings } from './tenant-shares.ts';
 
 export interface RequestRecords {
   readonly search: RequestSearch;
   readonly history: RequestHistory;
-  /** Writes everything that has ended so far; to be called every second. Never rejects. */
-  flush(): Promise<unknown>;
+  /** Stores everything that has ended so far; to be called every second. Never rejects. @returns whether all of it is stored */
+  flush(): Promise<boolean>;
+  /** @throws DatabaseError */
+  deleteExpired(): Promise<void>;
 }
 
 interface RequestRecordsDependencies {
-  readonly requestLog: RequestLog;
-  readonly telemetry: Pick<Telemetry, 'recentRequests' | 'liveStats' | 'metrics'>;
+  readonly table: RequestRecordTable;
+  readonly telemetry: Pick<Telemetry, 'unstoredRequests' | 'liveStats' | 'metrics'>;
   /** The name of this instance; new after every start. */
   readonly instance: string;
-  readonly settings: () => RecordSettings;
-  /** How many tenants there are. */
-  readonly tenants: () => number;
+  readonly settings: () => ShareSettings;
   readonly tenantNames: TenantNames;
+  /** Milliseconds since 1970. */
+  readonly now?: () => number;
 }
 
+/** In one statement. */
+const recordsPerWrite = 250;
+/** Rows of figures and errors that wait while the database is unavailable. */
+const maxUnwritten = 10_000;
+/** Of a row, besides its texts: with its entries in the indexes. Bytes. */
+const fixedBytes = 300;
+
 export function createRequestRecords({
-  requestLog,
-  telemetry,
+  table,
+  telemetry: { unstoredRequests: unstored, liveStats, metrics },
   instance,
   settings,
-  tenants,
   tenantNames,
+  now = Date.now,
 }: RequestRecordsDependencies): RequestRecords {
-  const { recentRequests, liveStats, metrics } = telemetry;
-  const countNotStored = (records: number) =>
-    metrics.increment('penstock_request_records_not_stored_total', {}, records);
-  const source = { requestLog, recentRequests, instance };
-  const writer = createRequestLogWriter({ ...source, liveStats, settings, tenants, countNotStored });
-  const reader = { writer, keepFor: () => settings().keepFor, tenants: tenantNames };
+  const shares = createTenantShares(settings, now);
+  const minutes = createMinuteFigures(instance);
+  const errors = createErrorCounts(instance, now);
+  const figures = createLatestRows(table.putFigures, maxUnwritten);
+  const errorRows = createLatestRows(table.putErrors, maxUnwritten);
+  /** Records whose error was counted: one that changes later is stored again. */
+  const counted = new WeakSet<RequestRecord>();
+  let flushing: Promise<boolean> | undefined;
+  /** Whether the database is unavailable: the records of a second are then tried together. */
+  let hasFailed = false;
+  unstored.onBatch(recordsPerWrite, () => {
+    if (!flushing && !hasFailed) void flush();
+  });
+
+  function countNotStored(requests: number): void {
+    if (requests > 0) metrics.increment('penstock_request_records_not_stored_total', {}, requests);
+  }
+
+  function countError(record: RequestRecord): void {
+    if (counted.has(record)) return;
+    counted.add(record);
+    errors.add(record);
+  }
+
+  /** @throws DatabaseError */
+  async function storeSome(records: readonly RequestRecord[]): Promise<void> {
+    for (const record of records) countError(record);
+    const admitted = records.filter((record) => shares.admit(tenantOf(record), laneOf(record)));
+    const rows = admitted.map((record) => rowOf(record, instance));
+    countNotStored(records.length - admitted.length);
+    if (rows.length === 0) return;
+    let refused: ReadonlyMap<number, unknown>;
+    try {
+      ({ refused } = await table.insert(rows));
+    } catch (thrown) {
+      unstored.putBack(admitted);
+      throw thrown;
+    }
+    countNotStored(refused.size);
+    for (const [index, record] of admitted.entries()) {
+      const row = rows[index];
+      if (refused.has(index) || !row) shares.addNotStored(tenantOf(record));
+      else shares.add(tenantOf(record), bytesOf(row));
+    }
+  }
+
+  async function storeShares(): Promise<void> {
+    const rows = shares.takeNew();
+    if (rows.length === 0) return;
+    try {
+      for (const { slice, tenant, bytes } of await table.addShares(rows))
+        shares.onTotal(Number(slice), String(tenant), Number(bytes));
+    } catch (thrown) {
+      shares.putBack(rows);
+      throw thrown;
+    }
+  }
+
+  async function storeAll(): Promise<boolean> {
+    countNotStored(unstored.takeEvicted());
+    for (const row of minutes.add(liveStats.recent())) figures.set(String(row.minute), row);
+    try {
+      for (let taken = take(); taken.length > 0; taken = take()) await storeSome(taken);
+      for (const row of errors.takeChanged()) errorRows.set(errorKeyOf(row), row);
+      await figures.write();
+      await errorRows.write();
+      await storeShares();
+      hasFailed = false;
+    } catch {
+      hasFailed = true; // the next flush tries again; a repeated write has no effect
+    }
+    return !hasFailed;
+  }
+
+  const take = () => unstored.take(recordsPerWrite);
+
+  /** What has ended before the call is stored afterwards. Writes never run at the same time. */
+  async function flush(): Promise<boolean> {
+    await flushing;
+    flushing ??= storeAll().finally(() => {
+      flushing = undefined;
+    });
+    return flushing;
+  }
+
+  const reader = { table, flush, keepFor: () => settings().keepFor, tenants: tenantNames, now };
   return {
-    search: createRequestSearch({ ...source, ...reader }),
-    history: createRequestHistory({ requestLog, ...reader }),
-    flush: writer.flush,
+    search: createRequestSearch({ ...reader, unstored, instance }),
+    history: createRequestHistory(reader),
+    flush,
+    async deleteExpired() {
+      const { keepFor } = settings();
+      await deleteInBatches((limit, from) => table.deleteRecords(keepFor, limit, from));
+      await table.deleteFigures(keepFor + sliceMs, sliceMs);
+    },
+  };
+}
+
+function bytesOf(row: RecordRow): number {
+  let bytes = fixedBytes;
+  for (const value of Object.values(row)) if (typeof value === 'string') bytes += value.length;
+  return bytes;
+}
+
+/** Rows that replace each other until they are written. */
+function createLatestRows<Row>(put: (rows: readonly Row[]) => Promise<void>, max: number) {
+  let waiting = new Map<string, Row>();
+  return {
+    set(key: string, row: Row): void {
+      waiting.delete(key);
+      waiting.set(key, row);
+      const [oldest] = waiting.keys();
+      if (waiting.size > max && oldest !== undefined) waiting.delete(oldest);
+    },
+    /** @throws DatabaseError: the rows are written by the next call */
+    async write(): Promise<void> {
+      if (waiting.size === 0) return;
+      const rows = waiting;
+      waiting = new Map();
+      try {
+        await put([...rows.values()]);
+      } catch (thrown) {
+        waiting = new Map([...rows, ...waiting]);
+        throw thrown;
+      }
+    },
   };
 }

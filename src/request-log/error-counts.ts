@@ -1,21 +1,23 @@
-/** How often each error occurred in each minute, on one instance: as one value of the request log for each minute. */
+/** How often each error occurred in each minute, on one instance, as rows. */
 
-import { z } from 'zod';
-import { parseStored } from '../state/parse-stored.ts';
-import type { LogValue } from '../state/ports.ts';
-import { minuteName, minuteOf, secondsPerMinute } from './minute-figures.ts';
+import { type Row, textOf } from '../store/database.ts';
+import type { ErrorRow } from '../store/request-records.ts';
+import type { RequestRecord } from '../telemetry/request-record.ts';
+import { minuteOf, secondsPerMinute } from './minute-figures.ts';
+import { bankErrorOf, tenantOf } from './request-rows.ts';
 
 /** One error: what failed for whom, and how often. */
 export interface ErrorCount {
   /** The code of an error that the gateway generated; `null` for an error response of the bank. */
   readonly code: string | null;
   readonly client: string | null;
-  /** As in the records: see `recordedTenantOf`. */
   readonly tenant: string | null;
   readonly operation: string | null;
   readonly environment: string | null;
   /** The status of an error response of the bank. */
   readonly bankStatus: number | null;
+  /** The code in that response. */
+  readonly bankError: string | null;
   readonly count: number;
   /** The end of the last one: milliseconds since 1970. */
   readonly lastAtMs: number;
@@ -24,10 +26,10 @@ export interface ErrorCount {
 }
 
 export interface ErrorCounts {
-  /** Counts one occurrence. @param error with `count: 1` */
-  add(error: ErrorCount): void;
-  /** The values that have changed since the last call. */
-  takeChanged(): readonly LogValue[];
+  /** Counts the error of a request, if it has one. */
+  add(record: RequestRecord): void;
+  /** The rows that have changed since the last call. */
+  takeChanged(): readonly ErrorRow[];
 }
 
 /** Different errors in one minute. More are not counted, so that one instance stores at most about 50 KB a minute. */
@@ -35,63 +37,82 @@ const maxErrors = 200;
 
 /** @param now milliseconds since 1970 */
 export function createErrorCounts(instance: string, now: () => number = Date.now): ErrorCounts {
-  /** By the beginning of the minute: seconds since 1970. */
-  const minutes = new Map<number, Map<string, ErrorCount>>();
-  let changed = new Set<number>();
+  /** By the beginning of the minute, in seconds since 1970, and by what distinguishes errors. */
+  const minutes = new Map<number, Map<string, ErrorRow>>();
+  let changed = new Map<string, ErrorRow>();
   return {
-    add(error) {
-      const at = minuteOf(Math.floor(error.lastAtMs / 1_000));
-      const counts = minutes.get(at) ?? new Map<string, ErrorCount>();
-      minutes.set(at, counts);
-      const key = keyOf(error);
-      const known = counts.get(key);
-      if (!known && counts.size >= maxErrors) return;
-      counts.set(key, known ? mergeErrors(known, error) : error);
-      changed.add(at);
+    add(record) {
+      const error = errorOf(record, instance);
+      if (!error) return;
+      const { minute } = error;
+      const rows = minutes.get(Number(minute)) ?? new Map<string, ErrorRow>();
+      minutes.set(Number(minute), rows);
+      const key = errorKeyOf(error);
+      const known = rows.get(key);
+      if (!known && rows.size >= maxErrors) return;
+      const row = { ...error, requests: Number(known?.requests ?? 0) + 1 };
+      rows.set(key, row);
+      changed.set(key, row);
     },
     takeChanged() {
-      const values = [...changed].map((at): LogValue => {
-        const errors = [...(minutes.get(at)?.values() ?? [])];
-        const value = Buffer.concat([header, Buffer.from(JSON.stringify(errors))]);
-        return { group: 'errors', name: minuteName(at, instance), value };
-      });
-      changed = new Set();
+      const rows = [...changed.values()];
+      changed = new Map();
       for (const at of minutes.keys()) if ((at + 2 * secondsPerMinute) * 1_000 < now()) minutes.delete(at);
-      return values;
+      return rows;
     },
   };
 }
 
-/** Two counts of the same error. */
-export function mergeErrors(one: ErrorCount, other: ErrorCount): ErrorCount {
-  const { lastAtMs, xRequestId } = one.lastAtMs > other.lastAtMs ? one : other;
-  return { ...one, count: one.count + other.count, lastAtMs, xRequestId };
+function errorOf(record: RequestRecord, instance: string): Omit<ErrorRow, 'requests'> | undefined {
+  const { requestId, request, refusedClient, environment = '', error, servedFrom, status } = record;
+  const isOfBank = !error && servedFrom === 'bank' && status >= 400;
+  if (requestId === undefined || (!error && !isOfBank)) return undefined;
+  const endedAtMs = Math.floor(record.receivedAtMs + Math.max(0, record.durationMs ?? 0));
+  return {
+    minute: minuteOf(Math.floor(endedAtMs / 1_000)),
+    instance,
+    code: error?.code ?? '',
+    bank_status: isOfBank ? String(status) : '',
+    bank_error: isOfBank ? (bankErrorOf(record) ?? '') : '',
+    client: request?.client ?? refusedClient?.name ?? '',
+    tenant: tenantOf(record),
+    operation: request?.operation ?? '',
+    environment,
+    last_at: endedAtMs,
+    last_request_id: requestId,
+  };
 }
 
-/** Equal for the same error. */
-export const keyOf = ({ code, client, tenant, operation, environment, bankStatus }: ErrorCount): string =>
-  JSON.stringify([code, client, tenant, operation, environment, bankStatus]);
+/** Equal for the same error in the same minute. */
+export function errorKeyOf(row: Omit<ErrorRow, 'requests'>): string {
+  const {
+    minute,
+    code,
+    bank_status: status,
+    bank_error: bankError,
+    client,
+    tenant,
+    operation,
+    environment,
+  } = row;
+  return JSON.stringify([minute, code, status, bankError, client, tenant, operation, environment]);
+}
 
-/** The first byte of a value is the version of its format. */
-const header = Buffer.of(1);
-
-const name = z.string().nullable();
-const errorList = z.array(
-  z.object({
-    code: name,
-    client: name,
-    tenant: name,
-    operation: name,
-    environment: name,
-    bankStatus: z.number().nullable(),
-    count: z.number(),
-    lastAtMs: z.number(),
-    xRequestId: z.string(),
-  }),
-);
-
-/** @returns none if the bytes are no value of this version */
-export function decodeErrors(value: Buffer): readonly ErrorCount[] {
-  if (!value.subarray(0, header.length).equals(header)) return [];
-  return parseStored(errorList, value.subarray(header.length).toString()) ?? [];
+/** @param row of a sum over instances and minutes */
+export function errorCountOf(row: Row, tenantNameOf: (recorded: string) => string): ErrorCount {
+  const known = (column: string) => textOf(row[column]) || null;
+  const [lastAt = '', xRequestId = ''] = String(row.last).split(' ');
+  const [tenant, bankStatus] = [known('tenant'), known('bank_status')];
+  return {
+    code: known('code'),
+    client: known('client'),
+    tenant: tenant === null ? null : tenantNameOf(tenant),
+    operation: known('operation'),
+    environment: known('environment'),
+    bankStatus: bankStatus === null ? null : Number(bankStatus),
+    bankError: known('bank_error'),
+    count: Number(row.requests),
+    lastAtMs: Number(lastAt),
+    xRequestId,
+  };
 }

@@ -1,33 +1,17 @@
-/** The search in the stored records of all instances. Records contain identities of tenants, results contain their names. */
+/** The search in the records of all instances. Records contain identities of tenants, results contain their names. */
 
-import { setImmediate } from 'node:timers/promises';
-import { hashPaymentId } from '../request/payment-hash.ts';
-import type { RequestLog } from '../state/ports.ts';
-import { type RecentRequests, type RequestReport, reportOf } from '../telemetry/recent-requests.ts';
-import type {
-  RequestQuery,
-  RequestSearch,
-  SearchResult,
-  StoredRequest,
-} from '../telemetry/request-search.ts';
-import { readBackwards } from './read-backwards.ts';
-import type { RecordHead } from './record-decoder.ts';
-import { counterNames, type RequestLogWriter } from './request-log-writer.ts';
-import {
-  anyError,
-  fingerprintOfError,
-  fingerprintOfId,
-  fingerprintOfOwnId,
-  fingerprintOfPayment,
-  fingerprintOfTenant,
-  isBankError,
-} from './search-terms.ts';
+import type { Row } from '../store/database.ts';
+import type { RecordConditions, RequestRecordTable } from '../store/request-records.ts';
+import type { RequestSearch, SearchResult, StoredRequest } from '../telemetry/request-search.ts';
+import type { UnstoredRequests } from '../telemetry/unstored-requests.ts';
+import { requestOf, requestOfRunning, rowOf, tenantOf, tenantOfRunning } from './request-rows.ts';
 import { clockMarginMs, sliceOf } from './slices.ts';
 
 interface SearchDependencies {
-  readonly requestLog: Omit<RequestLog, 'append'>;
-  readonly writer: RequestLogWriter;
-  readonly recentRequests: Pick<RecentRequests, 'find'>;
+  readonly table: Pick<RequestRecordTable, 'find' | 'countNotStored'>;
+  /** Stores what has ended so far. Never rejects. */
+  readonly flush: () => Promise<unknown>;
+  readonly unstored: Pick<UnstoredRequests, 'running' | 'waiting'>;
   /** The name of this instance. */
   readonly instance: string;
   /** Milliseconds. */
@@ -45,212 +29,78 @@ export interface TenantNames {
   nameOf(recorded: string): string;
 }
 
-/** As `RequestQuery`, with what records contain for the tenants. */
-interface RecordQuery extends Omit<RequestQuery, 'tenant'> {
-  readonly tenants: readonly string[] | undefined;
-}
-
-/** A search decodes about this many chunks; the caller can continue it. */
-const maxChunks = 400;
-
 export function createRequestSearch({
-  requestLog,
-  writer,
-  recentRequests,
+  table,
+  flush,
+  unstored,
   instance,
   keepFor,
   tenants,
   now = Date.now,
 }: SearchDependencies): RequestSearch {
-  const requestOf = (report: RequestReport, instance: string): StoredRequest => ({
-    ...report,
-    tenant: report.tenant === null ? null : tenants.nameOf(report.tenant),
-    instance,
-  });
+  const viewOf = (row: Row) => requestOf(row, tenants.nameOf);
 
-  /** The recent requests of this instance: not all of them are stored. */
-  function addRecent(matches: Matches, query: RecordQuery): void {
-    const { requestId, payment } = query;
-    if (requestId === undefined || payment !== undefined) return; // reports contain no payment
-    for (const { number, report } of recentRequests.find(requestId)) {
-      const { tenant, error = '', servedFrom = '', status } = report;
-      const receivedAtMs = Date.parse(report.at);
-      if (!matchesCommon({ receivedAtMs, tenant: tenant ?? '', error, servedFrom, status }, query)) continue;
-      const request = requestOf(report, instance);
-      matches.add({ instance, number, receivedAtMs, isChanged: true, request });
-    }
+  /** Requests of this instance that run, for a search by X-Request-ID only. */
+  function runningOf({ requestId, tenants: wanted, ...others }: RecordConditions): readonly StoredRequest[] {
+    if (requestId === undefined || isRestricted(others)) return [];
+    return unstored
+      .running(requestId)
+      .filter((one) => !wanted || wanted.includes(tenantOfRunning(one)))
+      .map((one) => requestOfRunning(one, instance, now()));
   }
 
-  /** @returns since when all matching records are found: milliseconds since 1970 */
-  async function addStored(
-    matches: Matches,
-    query: RecordQuery,
-    fingerprints: Fingerprints,
-  ): Promise<number> {
-    const current = sliceOf(now() + clockMarginMs);
-    // A later version of a record may be in a later slice.
-    const isById = query.requestId !== undefined || query.payment !== undefined;
-    const steps = readBackwards(requestLog, {
-      fingerprints,
-      fromMs: query.fromMs,
-      toMs: query.toMs,
-      newestSlice: isById ? current : Math.min(current, sliceOf(query.toMs) + slicesAfter),
-      isWanted: filterOf(query),
-    });
-    let chunksLeft = maxChunks;
-    for await (const { records, chunks, readFromMs } of steps) {
-      for (const { instance, record } of records) {
-        const { number, receivedAtMs, isChanged } = record;
-        const request = requestOf(reportOf(record), instance);
-        matches.add({ instance, number, receivedAtMs, isChanged, request });
-      }
-      chunksLeft -= chunks;
-      const isEnough = chunksLeft <= 0 || matches.since(readFromMs).length >= query.limit;
-      if (isEnough && readFromMs > query.fromMs) return Math.min(readFromMs, query.toMs);
-      if (chunks > 0) await setImmediate(); // so that requests are served between two steps
-    }
-    return query.fromMs;
+  /** Records of this instance that wait, while the database is unavailable. */
+  function waitingOf({ requestId, tenants: wanted, ...others }: RecordConditions): readonly StoredRequest[] {
+    if (requestId === undefined || isRestricted(others)) return [];
+    return unstored
+      .waiting(requestId)
+      .filter((record) => !wanted || wanted.includes(tenantOf(record)))
+      .map((record) => viewOf(rowOf(record, instance)));
   }
 
-  async function countNotStored({ tenants }: RecordQuery, fromMs: number, toMs: number): Promise<number> {
-    const oldest = sliceOf(fromMs);
-    const slices = Array.from({ length: sliceOf(toMs) - oldest + 1 }, (_, index) => oldest + index);
-    const counters = await Promise.all(slices.map((slice) => requestLog.readCounters(slice)));
-    const prefix = counterNames.notStored('');
-    const names = tenants?.map((tenant) => counterNames.notStored(tenant));
-    return counters
-      .flatMap((each) => [...each])
-      .filter(([name]) => (names ? names.includes(name) : name.startsWith(prefix)))
-      .reduce((sum, [, count]) => sum + count, 0);
-  }
-
-  /** @param matches the recent requests; the stored ones are added */
-  async function search(
-    matches: Matches,
-    query: RecordQuery,
-    fingerprints: Fingerprints,
-  ): Promise<SearchResult> {
-    await writer.flush(); // if it fails, the reads fail as well
-    const storedFromMs = await addStored(matches, query, fingerprints);
-    const found = matches.since(storedFromMs);
-    const last = found.length > query.limit ? found[query.limit - 1] : undefined;
-    const searchedFromMs = last?.receivedAtMs ?? storedFromMs;
+  async function search(conditions: RecordConditions, limit: number): Promise<SearchResult> {
+    const running = runningOf(conditions);
+    await flush(); // if it fails, the read fails as well
+    const { rows, searchedFromMs } = await table.find(conditions, limit);
     return {
-      requests: requestsOf(found.filter(({ receivedAtMs }) => receivedAtMs >= searchedFromMs)),
+      requests: [...running, ...rows.map(viewOf)],
       searchedFromMs,
-      isComplete: !last && storedFromMs <= query.fromMs,
-      notStored: await countNotStored(query, searchedFromMs, query.toMs),
+      isComplete: searchedFromMs <= conditions.fromMs,
+      notStored: await table.countNotStored(
+        sliceOf(searchedFromMs),
+        sliceOf(conditions.toMs),
+        conditions.tenants,
+      ),
     };
   }
 
   return {
-    async find({ tenant, ...asked }) {
-      const nowMs = now();
-      const query: RecordQuery = {
-        ...asked,
+    async find({ tenant, payment, limit, ...query }) {
+      const conditions: RecordConditions = {
+        ...query,
+        paymentId: payment,
         tenants: tenant === undefined ? undefined : tenants.recordedAs(tenant),
-        fromMs: Math.max(asked.fromMs, nowMs - keepFor()),
-        toMs: Math.min(asked.toMs, nowMs + clockMarginMs),
+        fromMs: Math.max(query.fromMs, now() - keepFor()),
+        toMs: Math.min(query.toMs, now() + clockMarginMs),
       };
-      const matches = createMatches();
-      addRecent(matches, query);
       try {
-        return await search(matches, query, fingerprintsOf(query));
+        return await search(conditions, limit);
       } catch (thrown) {
-        const recent = matches.since(query.fromMs);
-        if (recent.length === 0) throw thrown;
-        const searchedFromMs = query.toMs; // only the recent requests of this instance are listed
-        return { requests: requestsOf(recent), searchedFromMs, isComplete: false, notStored: 0 };
+        const known = [...runningOf(conditions), ...waitingOf(conditions)];
+        if (known.length === 0) throw thrown;
+        // Only requests of this instance are listed.
+        return { requests: known, searchedFromMs: conditions.toMs, isComplete: false, notStored: 0 };
       }
     },
 
-    findOwn(tenantId, requestId, limit) {
-      const time = { fromMs: now() - keepFor(), toMs: now() + clockMarginMs };
-      const query = { requestId, tenants: [tenantId], limit, ...time };
-      const matches = createMatches();
-      addRecent(matches, query);
-      const id = fingerprintOf(requestId);
-      const ownId = fingerprintOfOwnId(id, fingerprintOfTenant(tenantId));
-      return search(matches, query, [[ownId]]);
-    },
+    findOwn: (tenantId, requestId, limit) =>
+      search(
+        { requestId, tenants: [tenantId], fromMs: now() - keepFor(), toMs: now() + clockMarginMs },
+        limit,
+      ),
   };
 }
 
-/** See `BackwardQuery`. */
-type Fingerprints = readonly (readonly number[])[];
-
-/** A request may end, and its record may be stored, in one of so many slices after that in which it was received. */
-const slicesAfter = 2;
-
-function fingerprintsOf({ requestId, payment, tenants, error }: RecordQuery): Fingerprints {
-  return [
-    ...(requestId === undefined ? [] : [[fingerprintOf(requestId)]]),
-    ...(payment === undefined ? [] : [[fingerprintOfPayment(hashPaymentId(payment).words)]]),
-    ...(tenants === undefined ? [] : [tenants.map(fingerprintOfTenant)]),
-    ...(error === undefined ? [] : [[fingerprintOfError(error)]]),
-  ];
-}
-
-function fingerprintOf(requestId: string): number {
-  const idBytes = Buffer.from(requestId, 'latin1');
-  return fingerprintOfId(idBytes, 0, idBytes.length);
-}
-
-function filterOf(query: RecordQuery): (record: RecordHead) => boolean {
-  const requestId = query.requestId?.toLowerCase();
-  const [high, low] = query.payment === undefined ? [] : hashPaymentId(query.payment).words;
-  return (record) =>
-    (requestId === undefined || record.requestId.toLowerCase() === requestId) &&
-    (high === undefined || (record.payment?.[0] === high && record.payment[1] === low)) &&
-    matchesCommon(record, query);
-}
-
-function matchesCommon(
-  record: Pick<RecordHead, 'receivedAtMs' | 'tenant' | 'error' | 'servedFrom' | 'status'>,
-  { fromMs, toMs, tenants, error }: RecordQuery,
-): boolean {
-  const isInTime = record.receivedAtMs >= fromMs && record.receivedAtMs < toMs;
-  return isInTime && (!tenants || tenants.includes(record.tenant)) && hasError(record, error);
-}
-
-function hasError(
-  { error, servedFrom, status }: Pick<RecordHead, 'error' | 'servedFrom' | 'status'>,
-  wanted: string | undefined,
-): boolean {
-  if (wanted === undefined) return true;
-  if (error !== '') return wanted === anyError || wanted === error;
-  return isBankError(servedFrom, status) && (wanted === anyError || wanted === String(status));
-}
-
-interface Match {
-  readonly instance: string;
-  /** Identifies the record on its instance. */
-  readonly number: number;
-  readonly receivedAtMs: number;
-  readonly isChanged: boolean;
-  readonly request: StoredRequest;
-}
-
-/** The records found so far. */
-interface Matches {
-  /** A later version of a record replaces the first one. */
-  add(match: Match): void;
-  /** Those that were received at this time or later, newest first. */
-  since(ms: number): readonly Match[];
-}
-
-const requestsOf = (matches: readonly Match[]) => matches.map(({ request }) => request);
-
-function createMatches(): Matches {
-  const byRecord = new Map<string, Match>();
-  return {
-    add(match) {
-      const key = `${match.instance} ${match.number}`;
-      if (match.isChanged || !byRecord.has(key)) byRecord.set(key, match);
-    },
-    since: (ms) =>
-      [...byRecord.values()]
-        .filter(({ receivedAtMs }) => receivedAtMs >= ms)
-        .toSorted((one, other) => other.receivedAtMs - one.receivedAtMs || other.number - one.number),
-  };
-}
+/** Whether there are conditions other than a time. */
+const isRestricted = ({ fromMs: _, toMs: __, ...others }: Partial<RecordConditions>): boolean =>
+  Object.values(others).some((condition) => condition !== undefined);

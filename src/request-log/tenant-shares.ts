@@ -1,9 +1,9 @@
 /**
- * How much of the request log each tenant may use, so that a flood of one tenant displaces neither records of others nor its own
- * payments. All instances together count the bytes of a tenant in each slice.
+ * How much of the records each tenant may use, so that a flood of one tenant displaces neither records of others nor its own payments. All
+ * instances together count the bytes of a tenant in each slice.
  */
 
-import type { RecordLane } from '../telemetry/recent-requests.ts';
+import type { RecordLane } from '../telemetry/unstored-requests.ts';
 import { sliceMs, sliceOf } from './slices.ts';
 
 export interface TenantShares {
@@ -11,17 +11,25 @@ export interface TenantShares {
    * Whether a record may be stored. If not, it is counted.
    *
    * @param tenant empty if it is unknown
-   * @param nowMs  milliseconds since 1970
    */
-  admit(tenant: string, lane: RecordLane, nowMs: number): boolean;
-  /** Counts a record that waits to be written. */
+  admit(tenant: string, lane: RecordLane): boolean;
+  /** Counts a record that is stored. */
   add(tenant: string, bytes: number): void;
   /** Counts a record that cannot be stored for another reason. */
   addNotStored(tenant: string): void;
-  /** How many records of each tenant were not stored since the last call. */
-  takeNotStored(): ReadonlyMap<string, number>;
-  /** Bytes have been written. @param total those of all instances in this slice */
-  onWritten(slice: number, tenant: string, bytes: number, total: number): void;
+  /** What was counted since the last call, to be added to that of the other instances. */
+  takeNew(): readonly ShareRow[];
+  /** For what could not be added. */
+  putBack(rows: readonly ShareRow[]): void;
+  /** @param bytes of a tenant in a slice, of all instances */
+  onTotal(slice: number, tenant: string, bytes: number): void;
+}
+
+export interface ShareRow {
+  readonly slice: number;
+  readonly tenant: string;
+  readonly bytes: number;
+  readonly not_stored: number;
 }
 
 export interface ShareSettings {
@@ -34,88 +42,85 @@ export interface ShareSettings {
 /** The part of its share that a tenant may use: payments come first, then reads, then polls and refused requests. */
 const laneShares: Readonly<Record<RecordLane, number>> = { write: 1, refused: 0.5, read: 0.75, status: 0.5 };
 
-/**
- * Records that wait for the shared state, of all tenants. Any tenant may use the first half, because many tenants have only a few
- * records each; of the second half, each one has an equal part. Bytes.
- */
-const maxWaitingBytes = 4 * 1024 * 1024;
 /** Such a part of the share is available at the beginning of a slice, and the rest gradually; for payments, all of it. */
 const initialPart = 0.1;
 
 interface Usage {
-  /** Written to the current slice, by all instances. */
+  /** By all instances, as far as this one knows. */
   stored: number;
-  waiting: number;
-  notStored: number;
+  /** By this instance: what the others do not know yet. */
+  new: { bytes: number; notStored: number };
 }
 
-/**
- * @param tenants how many there are
- * @param nowMs   milliseconds since 1970
- */
+/** @param now milliseconds since 1970 */
 export function createTenantShares(
   settings: () => ShareSettings,
-  tenants: () => number,
-  nowMs: number,
+  now: () => number = Date.now,
 ): TenantShares {
-  const usages = new Map<string, Usage>();
-  let slice = sliceOf(nowMs);
-  let allWaiting = 0;
+  /** Of the current slice. */
+  let usages = new Map<string, Usage>();
+  let slice = sliceOf(now());
+  /** Of former slices. */
+  let unwritten: readonly ShareRow[] = [];
 
   function usageOf(tenant: string): Usage {
+    const current = sliceOf(now());
+    if (current !== slice) {
+      unwritten = [...unwritten, ...takeUsages()];
+      usages = new Map();
+      slice = current;
+    }
     const known = usages.get(tenant);
     if (known) return known;
-    const usage = { stored: 0, waiting: 0, notStored: 0 };
+    const usage = { stored: 0, new: { bytes: 0, notStored: 0 } };
     usages.set(tenant, usage);
     return usage;
   }
 
-  function beginSlice(current: number): void {
-    slice = current;
+  function takeUsages(): readonly ShareRow[] {
+    const rows: ShareRow[] = [];
     for (const [tenant, usage] of usages) {
-      if (usage.waiting === 0 && usage.notStored === 0) usages.delete(tenant);
-      usage.stored = 0;
+      const { bytes, notStored } = usage.new;
+      if (bytes > 0 || notStored > 0) rows.push({ slice, tenant, bytes, not_stored: notStored });
+      usage.new = { bytes: 0, notStored: 0 };
     }
+    return rows;
   }
 
-  function limitOf(lane: RecordLane, nowMs: number): number {
+  function limitOf(lane: RecordLane): number {
     const { maxStoredPerTenant, keepFor } = settings();
     const share = (maxStoredPerTenant * sliceMs) / Math.max(keepFor, sliceMs);
     if (lane === 'write') return share;
-    const elapsed = (nowMs % sliceMs) / sliceMs;
+    const elapsed = (now() % sliceMs) / sliceMs;
     return share * laneShares[lane] * Math.min(1, elapsed + initialPart);
   }
 
   return {
-    admit(tenant, lane, nowMs) {
-      if (sliceOf(nowMs) !== slice) beginSlice(sliceOf(nowMs));
+    admit(tenant, lane) {
       const usage = usageOf(tenant);
-      const isAdmitted =
-        usage.stored + usage.waiting < limitOf(lane, nowMs) &&
-        (allWaiting < maxWaitingBytes / 2 || usage.waiting < maxWaitingBytes / 2 / (tenants() + 1));
-      if (!isAdmitted) usage.notStored += 1;
+      const isAdmitted = usage.stored < limitOf(lane);
+      if (!isAdmitted) usage.new.notStored += 1;
       return isAdmitted;
     },
     add(tenant, bytes) {
-      usageOf(tenant).waiting += bytes;
-      allWaiting += bytes;
+      const usage = usageOf(tenant);
+      usage.stored += bytes;
+      usage.new.bytes += bytes;
     },
     addNotStored(tenant) {
-      usageOf(tenant).notStored += 1;
+      usageOf(tenant).new.notStored += 1;
     },
-    takeNotStored() {
-      const counts = new Map<string, number>();
-      for (const [tenant, usage] of usages) {
-        if (usage.notStored > 0) counts.set(tenant, usage.notStored);
-        usage.notStored = 0;
-      }
-      return counts;
+    takeNew() {
+      const rows = [...unwritten, ...takeUsages()];
+      unwritten = [];
+      return rows;
     },
-    onWritten(written, tenant, bytes, total) {
-      const usage = usageOf(tenant);
-      usage.waiting -= bytes;
-      allWaiting -= bytes;
-      if (written === slice) usage.stored = total;
+    putBack(rows) {
+      unwritten = [...unwritten, ...rows];
+    },
+    onTotal(written, tenant, bytes) {
+      const usage = usages.get(tenant);
+      if (written === slice && usage) usage.stored = bytes + usage.new.bytes;
     },
   };
 }

@@ -114,15 +114,28 @@ function messagesIn(content: Content): readonly unknown[] {
  */
 function isUnprocessed({ carriesCredentials }: Operation, content: Content): boolean {
   if (!carriesCredentials) return true;
-  const codes: readonly unknown[] =
-    content.kind === 'xml'
-      ? (content.leaves.get('code') ?? [])
-      : [...messagesIn(content).map((message) => memberOf(message, 'code')), problemCodeIn(content)];
-  return codes.some((code) => typeof code === 'string' && /^(?:TOKEN|CERTIFICATE|SIGNATURE)_/.test(code));
+  return codesIn(content).some((code) => /^(?:TOKEN|CERTIFICATE|SIGNATURE)_/.test(code));
 }
 
-const problemCodeIn = (content: Content) =>
-  content.kind === 'json' ? memberOf(content.json, 'code') : undefined;
+/**
+ * The code of an error of the bank, for records: the first one, or `other` if it is not a code as the standard has them, because then it may
+ * contain anything; `undefined` if there is none.
+ *
+ * Source: `tppMessages` of the OpenAPI files 1.3.6 and 1.3.11; problem details of their 4xx answers.
+ */
+export function errorCodeIn(content: Content): string | undefined {
+  const [code] = codesIn(content);
+  if (code === undefined) return undefined;
+  return /^[A-Z0-9_]{1,64}$/.test(code) ? code : 'other';
+}
+
+/** In the messages of the bank, and as a member of problem details. */
+function codesIn(content: Content): readonly string[] {
+  if (content.kind === 'xml') return content.leaves.get('code') ?? [];
+  const problemCode = content.kind === 'json' ? memberOf(content.json, 'code') : undefined;
+  const codes = [...messagesIn(content).map((message) => memberOf(message, 'code')), problemCode];
+  return codes.filter((code) => typeof code === 'string');
+}
 
 function describe(content: Content, headers: Answer['headers']): string {
   switch (content.kind) {

@@ -35,9 +35,8 @@ export type CacheVerdict = 'hit' | 'stale' | 'shared' | 'miss' | 'request' | 'by
 export type WaitOutcome = 'changed' | 'unchanged' | 'refused' | 'drained' | 'disconnected';
 
 /**
- * A decision or an occurrence. It contains nothing that came with the request: no address, id, token or body.
- * Times in milliseconds; a wait ends when its event is recorded. The admin API shows names and values as they are here, except
- * `payment`.
+ * A decision or an occurrence. It contains nothing that came with the request: no address, token or body. Times in milliseconds; a wait
+ * ends when its event is recorded. The admin API shows names and values as they are here, except `payment`, and no log contains that one.
  */
 export type RequestEvent =
   | { readonly what: 'ledger'; readonly verdict: LedgerVerdict; readonly waitedMs: number }
@@ -56,8 +55,18 @@ export type RequestEvent =
   | { readonly what: 'unreadable'; readonly why: string }
   /** What a repetition of the request gets: the response, a new attempt, or DUPLICATE_IN_DOUBT. */
   | { readonly what: 'recorded'; readonly as: 'answered' | 'released' | 'in-doubt' }
-  /** The bank created this payment: a hash of its id, with which the search finds the request. */
-  | { readonly what: 'payment'; readonly high: number; readonly low: number }
+  /** The request or the bank's answer deviates from the standard: the rule and the path in the schema, never a value. */
+  | {
+      readonly what: 'deviation';
+      readonly of: 'request' | 'response';
+      readonly path: string;
+      readonly rule: string;
+      readonly level: string;
+    }
+  /** The code of the error that the bank has answered with. */
+  | { readonly what: 'bank-error'; readonly code: string }
+  /** The bank created this payment. */
+  | { readonly what: 'payment'; readonly paymentId: string }
   /** The response of the bank arrived after the TPP got OUTCOME_UNKNOWN. */
   | { readonly what: 'late-answer'; readonly status: number };
 

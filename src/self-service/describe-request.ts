@@ -16,13 +16,14 @@ export function describeRequest(
   request: StoredRequest,
   { paymentId, errorPageUrl }: DescriptionContext,
 ): ReportedRequest {
-  const { at, operation, environment, status, durationMs, error = null } = request;
+  const { at, operation, environment, status, durationMs, bankError = null, error = null } = request;
   return {
     at,
     operation,
     environment,
     paymentId: operation === 'initiatePayment' ? paymentId : null,
     status,
+    bankError,
     error,
     explanation: explanationOf(request),
     help: error !== null && errorPageUrl !== null ? `${errorPageUrl}#${error.toLowerCase()}` : null,

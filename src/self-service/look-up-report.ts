@@ -23,7 +23,8 @@ const request = z.object({
   operation: z.string().nullable().describe('Null if it was refused before that was known; likewise below.'),
   environment: z.string().nullable(),
   paymentId: z.string().nullable().describe('The payment that an initiation has created, if it is known.'),
-  status: z.int().describe('The status of the response.'),
+  status: z.int().nullable().describe('The status of the response; null while the request is running.'),
+  bankError: z.string().nullable().describe('The code of an error that the bank has answered with.'),
   error: z.string().nullable().describe('The code of an error that the gateway generated: docs/errors.md.'),
   explanation: z
     .string()

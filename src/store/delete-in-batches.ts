@@ -1,8 +1,10 @@
 /** Deletes what has expired in many small statements, so that no lock and no transaction lasts long. */
 
-/** So many rows are deleted in one statement, and so many statements are executed at a time. */
-const deletedAtOnce = 1_000;
-const maxDeletions = 100;
+import { setImmediate } from 'node:timers/promises';
+
+/** So many rows are deleted in one statement, which blocks this process for about 20 ms in SQLite, and so many statements at a time. */
+const deletedAtOnce = 500;
+const maxDeletions = 200;
 
 /** What one statement has deleted: the rows, and the time of the newest one, by which they are in order. */
 export interface Deleted {
@@ -22,6 +24,7 @@ export async function deleteInBatches(
     const { rows, newest } = await deleteSome(deletedAtOnce, from);
     if (rows < deletedAtOnce) return;
     from = newest;
+    await setImmediate(); // requests are served in between: SQLite answers in the same turn of the event loop
   }
 }
 

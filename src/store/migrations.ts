@@ -122,10 +122,60 @@ const tables = (types: { readonly bytes: string; readonly time: string }) => `
     events text NOT NULL,
     PRIMARY KEY (instance, number)
   );
-  CREATE INDEX request_record_request_id ON request_record (lower(request_id));
+  -- Of one tenant as well: its look-up reads nothing of the others.
+  CREATE INDEX request_record_request_id ON request_record (lower(request_id), tenant);
   CREATE INDEX request_record_payment ON request_record (payment_id, received_at) WHERE payment_id IS NOT NULL;
   CREATE INDEX request_record_received_at ON request_record (received_at);
   CREATE INDEX request_record_tenant ON request_record (tenant, received_at);
+
+  -- How much of the records each tenant uses, in each period of the retention: of all instances.
+  CREATE TABLE record_share (
+    -- Its number since 1970: see slices.ts.
+    slice ${types.time} NOT NULL,
+    -- As in the records.
+    tenant text NOT NULL,
+    bytes ${types.time} NOT NULL,
+    -- Requests of which no record is stored.
+    not_stored ${types.time} NOT NULL,
+    PRIMARY KEY (slice, tenant)
+  );
+
+  -- The requests of an instance in each minute: of all, also of those without a record.
+  CREATE TABLE minute_figure (
+    -- Its beginning: seconds since 1970.
+    minute ${types.time} NOT NULL,
+    instance text NOT NULL,
+    requests integer NOT NULL,
+    refused integer NOT NULL,
+    failed integer NOT NULL,
+    -- Status reads, by how they were answered.
+    hit integer NOT NULL,
+    stale integer NOT NULL,
+    shared integer NOT NULL,
+    miss integer NOT NULL,
+    bypass integer NOT NULL,
+    -- JSON: pairs of a bucket of the duration and the number of requests in it.
+    durations text NOT NULL,
+    PRIMARY KEY (minute, instance)
+  );
+
+  -- The errors of an instance in each minute. Empty texts: not known, or none.
+  CREATE TABLE minute_error (
+    minute ${types.time} NOT NULL,
+    instance text NOT NULL,
+    code text NOT NULL,
+    bank_status text NOT NULL,
+    bank_error text NOT NULL,
+    client text NOT NULL,
+    tenant text NOT NULL,
+    operation text NOT NULL,
+    environment text NOT NULL,
+    requests integer NOT NULL,
+    -- Of the last one: when it ended, in milliseconds since 1970, and its X-Request-ID.
+    last_at ${types.time} NOT NULL,
+    last_request_id text NOT NULL,
+    PRIMARY KEY (minute, instance, code, bank_status, bank_error, client, tenant, operation, environment)
+  );
 
   CREATE TABLE instance (
     id text PRIMARY KEY,

@@ -1,4 +1,4 @@
-/** Creates everything that observes requests: the log, the metrics, the recent requests, the live statistics, the traces. */
+/** Creates everything that observes requests: the log, the metrics, the records of requests, the live statistics, the traces. */
 
 import type { TracingSettings } from '../config/schema.ts';
 import { version } from '../version.ts';
@@ -7,17 +7,17 @@ import { createLiveStats, type LiveStats } from './live-stats.ts';
 import type { Log } from './log.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import type { StartTrace } from './observe.ts';
-import { createRecentRequests, type RecentRequests } from './recent-requests.ts';
 import { createRequestMetrics } from './request-metrics.ts';
 import { combineObservers, type RequestObserver } from './request-record.ts';
 import { createTracing } from './tracing.ts';
+import { createUnstoredRequests, type UnstoredRequests } from './unstored-requests.ts';
 
 export interface Telemetry {
   readonly log: Log;
   /** Passes every request to all observers. */
   readonly observer: Required<RequestObserver>;
   readonly metrics: Metrics;
-  readonly recentRequests: RecentRequests;
+  readonly unstoredRequests: UnstoredRequests;
   readonly liveStats: LiveStats;
   /** `undefined` if tracing is off. */
   readonly startTrace: StartTrace | undefined;
@@ -29,14 +29,14 @@ export interface Telemetry {
 export function createTelemetry(log: Log, settings: TracingSettings): Telemetry {
   const metrics = createMetrics();
   metrics.set('penstock_build_info', { version, node: process.version }, 1);
-  const recentRequests = createRecentRequests();
+  const unstoredRequests = createUnstoredRequests();
   const liveStats = createLiveStats();
   const tracing = createTracing(settings, log);
-  const observers = [createAccessLog(log), createRequestMetrics(metrics), recentRequests, liveStats];
+  const observers = [createAccessLog(log), createRequestMetrics(metrics), unstoredRequests, liveStats];
   return {
     log,
     metrics,
-    recentRequests,
+    unstoredRequests,
     liveStats,
     startTrace: tracing?.startTrace,
     observer: combineObservers(tracing ? [...observers, tracing] : observers),

@@ -2,12 +2,18 @@
 
 import { operations } from '../pis/operations.ts';
 import { GatewayError, isErrorCode, withAdvice } from '../request/errors.ts';
-import type { RequestReport } from './recent-requests.ts';
+import type { StoredRequest } from './request-search.ts';
 
-type Explained = Pick<RequestReport, 'operation' | 'status' | 'error' | 'why' | 'steps'>;
+interface Explained extends Pick<StoredRequest, 'operation' | 'status' | 'steps'> {
+  readonly bankError?: string | undefined;
+  readonly error?: string | undefined;
+  readonly why?: string | undefined;
+}
 
-/** What a response means, and what to do; `null` for a success. */
-export function explanationOf({ operation, status, error, why = '', steps }: Explained): string | null {
+/** What a response means, and what to do; `null` for a success, and for a request that is still running. */
+export function explanationOf(request: Explained): string | null {
+  const { operation, status, bankError, error, why = '', steps } = request;
+  if (status === null) return null;
   const lane = operations.find(({ name }) => name === operation)?.lane;
   const late = steps.find(({ what }) => what === 'late-answer');
   if (late) {
@@ -25,10 +31,11 @@ export function explanationOf({ operation, status, error, why = '', steps }: Exp
   const reason = unreadable && `The gateway cannot read the bank's response (${unreadable.why}).`;
   const isInDoubt = lane === 'write' && (status >= 500 || steps.some(({ as }) => as === 'in-doubt'));
   if (status < 400 && !isInDoubt) return reason ?? null;
+  const code = bankError === undefined ? '' : ` ${bankError}`;
   const answered =
     isInDoubt && status < 500
-      ? `The bank answered ${status}, which leaves open what it has done.${reason === undefined ? '' : ` ${reason}`}`
-      : `The bank answered ${status}; the reason is in its response.`;
+      ? `The bank answered ${status}${code}, which leaves open what it has done.${reason === undefined ? '' : ` ${reason}`}`
+      : `The bank answered ${status}${code}; the reason is in its response.`;
   return lane !== undefined && isInDoubt
     ? withAdvice(new GatewayError('OUTCOME_UNKNOWN', answered), lane).message // after a 5xx, because a proxy in front of the bank may have sent it
     : answered;

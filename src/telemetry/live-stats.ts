@@ -135,7 +135,8 @@ const sourceOf: Readonly<Record<CacheVerdict, StatusReadSource>> = {
 };
 
 /** A call to the bank has failed; an open circuit is caused by the bank as well, but nothing is called. */
-const isFailedCall = (code: ErrorCode) => errorTable[code].origin === 'aspsp' && code !== 'CIRCUIT_OPEN';
+export const isFailedCall = (code: ErrorCode) =>
+  errorTable[code].origin === 'aspsp' && code !== 'CIRCUIT_OPEN';
 
 function createSecond(at: number) {
   const counts = { requests: 0, refused: 0, failed: 0 };

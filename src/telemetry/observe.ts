@@ -27,6 +27,7 @@ export function observe(observer: Required<RequestObserver>, startTrace?: StartT
     if (started) request.headers = started.headers;
     const recorder = createEventRecorder(request.arrivedAtMs, finishedRequests);
     request.recordEvent = recorder.recordEvent;
+    observer.onRequestStart({ request, events: recorder.events });
     const collected = { events: recorder.events, trace: started?.trace };
     return rejecting(next, request).then(
       (response) => {

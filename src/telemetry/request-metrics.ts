@@ -77,6 +77,8 @@ export function createRequestMetrics(
       case 'client-disconnected':
       case 'recorded':
       case 'unreadable':
+      case 'bank-error':
+      case 'deviation':
       case 'payment':
     }
   }

@@ -4,13 +4,14 @@ import type { Lane, OperationName } from '../pis/operations.ts';
 import { type ErrorCode, errorTable, type GatewayError } from '../request/errors.ts';
 import { recordedTenantOf } from '../request/identities.ts';
 import type { Client, PisRequest, PisResponse } from '../request/messages.ts';
-import { type HashWords, hashPaymentId } from '../request/payment-hash.ts';
 import type { RequestEvent, TimedEvent } from '../request/request-events.ts';
 import { safeStack } from './log.ts';
 import type { Trace } from './traceparent.ts';
 
-/** Contains only what may be logged: no address, payment id, token, body, or header value other than `X-Request-ID`. */
+/** Contains no address, token, body, or header value other than `X-Request-ID`. No log contains the ids of payments. */
 export interface RequestRecord {
+  /** Identifies it on this instance: a later one has a greater number. */
+  readonly number: number;
   /** Milliseconds since 1970. */
   readonly receivedAtMs: number;
   /** Milliseconds, without `waitedMs`; `undefined` for input that is not an HTTP request. */
@@ -46,8 +47,17 @@ export interface RequestSummary {
   readonly tenant: string;
   /** Its identity, for stored records: see `recordedTenantOf`. */
   readonly tenantId: string;
-  /** The hash of the id of the payment in the path. */
-  readonly payment?: HashWords | undefined;
+  /** Service and product, such as `payments/sepa-credit-transfers`. */
+  readonly product: string;
+  /** In the path. */
+  readonly paymentId: string | undefined;
+}
+
+/** A request that has not ended. */
+export interface RunningRequest {
+  readonly request: PisRequest;
+  /** The same array as in its record. */
+  readonly events: readonly TimedEvent[];
 }
 
 /** The client of a request that was refused. Tenant and identity as in `RequestSummary`. */
@@ -66,6 +76,8 @@ export interface RequestFailure {
 
 /** Observers are synchronous and never throw. */
 export interface RequestObserver {
+  /** Called for each request that reaches the pipeline. */
+  onRequestStart?(running: RunningRequest): void;
   /** Called once for each request, when its response was handed over. */
   onRequestEnd(record: RequestRecord): void;
   /** Called for each event that follows the end of the request. */
@@ -74,6 +86,9 @@ export interface RequestObserver {
 
 /** Calls all observers, in order. */
 export const combineObservers = (observers: readonly RequestObserver[]): Required<RequestObserver> => ({
+  onRequestStart(running) {
+    for (const observer of observers) observer.onRequestStart?.(running);
+  },
   onRequestEnd(record) {
     for (const observer of observers) observer.onRequestEnd(record);
   },
@@ -81,6 +96,8 @@ export const combineObservers = (observers: readonly RequestObserver[]): Require
     for (const observer of observers) observer.onLateEvent?.(event, record);
   },
 });
+
+let lastNumber = 0;
 
 /** What is collected while a request runs. */
 type CollectedData = Pick<RequestRecord, 'events' | 'trace'>;
@@ -94,6 +111,7 @@ export function recordOfResponse(
   const totalMs = performance.now() - request.arrivedAtMs;
   const { waitedMs } = request;
   return {
+    number: ++lastNumber,
     receivedAtMs: Date.now() - totalMs,
     durationMs: waitedMs === undefined ? totalMs : totalMs - waitedMs,
     waitedMs,
@@ -119,6 +137,7 @@ export function recordOfFailure(
   const totalMs = performance.now() - request.arrivedAtMs;
   const { waitedMs } = request;
   return {
+    number: ++lastNumber,
     receivedAtMs: Date.now() - totalMs,
     durationMs: waitedMs === undefined ? totalMs : totalMs - waitedMs,
     waitedMs,
@@ -146,6 +165,7 @@ export function recordOfRefusal(
 ): RequestRecord {
   const durationMs = arrivedAtMs === undefined ? undefined : performance.now() - arrivedAtMs;
   return {
+    number: ++lastNumber,
     receivedAtMs: Date.now() - (durationMs ?? 0),
     durationMs,
     waitedMs: undefined,
@@ -169,7 +189,8 @@ const summaryOf = ({ operation, client, identities }: PisRequest): RequestSummar
   client: client.name,
   tenant: client.tenant,
   tenantId: recordedTenantOf(client.tenant, identities),
-  payment: operation.paymentId === undefined ? undefined : hashPaymentId(operation.paymentId).words,
+  product: `${operation.paymentService}/${operation.paymentProduct}`,
+  paymentId: operation.paymentId,
 });
 
 const failureOf = ({ code, message, proxyError, cause }: GatewayError): RequestFailure => ({

@@ -1,12 +1,53 @@
-/** The search in the stored records of requests, of all instances. */
+/** What operators and TPPs see of a request, and the search in the records of all instances. */
 
-import type { RequestReport } from './recent-requests.ts';
-
-/** A request as the admin API reports it, with the name of its tenant. */
-export interface StoredRequest extends RequestReport {
+/** One request. Times in milliseconds. The tenant is named as it is configured. */
+export interface StoredRequest {
+  /** When it was received: RFC 3339. */
+  readonly at: string;
+  readonly xRequestId: string;
+  /** These are `null` if the request was refused before they were known. */
+  readonly operation: string | null;
+  readonly client: string | null;
+  readonly tenant: string | null;
+  readonly environment: string | null;
+  /** Service and product. */
+  readonly product: string | null;
+  /** In the path, or in the answer to an initiation. */
+  readonly paymentId: string | null;
+  /** `null` while it runs. */
+  readonly status: number | null;
+  readonly outcome: RequestOutcome;
+  /** The code of an error that the bank has answered with. */
+  readonly bankError?: string;
+  readonly error?: string;
+  readonly why?: string;
+  readonly servedFrom?: string;
+  readonly durationMs: number | null;
+  /** The events of the request in order, each with `what` and its own fields. */
+  readonly steps: readonly RequestStep[];
   /** The instance that served it, as its log lines name it. */
   readonly instance: string;
 }
+
+export type RequestStep = Readonly<Record<string, string | number>>;
+
+/**
+ * `refused-by-bank`: the bank answered 4xx, or rejected the payment. `failed`: the bank did not answer, or with 5xx. `refused`: by the
+ * gateway. `in-doubt`: it is unknown what the bank has done.
+ */
+export const requestOutcomes = [
+  'succeeded',
+  'refused-by-bank',
+  'failed',
+  'refused',
+  'in-doubt',
+  'running',
+] as const;
+
+/** Where an answer came from; errors of the gateway have none of these. */
+export const answerSources = ['bank', 'cache', 'stale-cache', 'shared', 'ledger'] as const;
+
+export type RequestOutcome = (typeof requestOutcomes)[number];
 
 /** Which requests: all conditions must hold. */
 export interface RequestQuery {
@@ -16,8 +57,18 @@ export interface RequestQuery {
   readonly payment?: string | undefined;
   /** Its name. */
   readonly tenant?: string | undefined;
+  readonly operation?: string | undefined;
+  readonly client?: string | undefined;
+  readonly environment?: string | undefined;
+  readonly product?: string | undefined;
+  readonly outcome?: RequestOutcome | undefined;
+  readonly servedFrom?: string | undefined;
+  readonly bankError?: string | undefined;
   /** A code of the error table, the status of an error response of the bank such as `503`, or `any`. */
   readonly error?: string | undefined;
+  /** Of the response. */
+  readonly status?: number | undefined;
+  readonly minDurationMs?: number | undefined;
   /** Received at this time or later: milliseconds since 1970. */
   readonly fromMs: number;
   /** Received before this time: milliseconds since 1970. */
@@ -44,8 +95,8 @@ export interface RequestSearch {
   /** @throws GatewayError STATE_UNAVAILABLE */
   find(query: RequestQuery): Promise<SearchResult>;
   /**
-   * The requests of one tenant with an `X-Request-ID`, at most about `limit`. Reads the same of the shared state whether other
-   * tenants have used the id or not. Finds only requests that ended while `requests.selfService` was on.
+   * The requests of one tenant with an `X-Request-ID`, at most about `limit`. Reads the same rows whether other tenants have used the id or
+   * not.
    *
    * @throws GatewayError STATE_UNAVAILABLE
    */

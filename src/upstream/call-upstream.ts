@@ -6,7 +6,7 @@
 import type { Lane } from '../pis/operations.ts';
 import { resourceAtBank } from '../request/bank-ids.ts';
 import { asGatewayError } from '../request/errors.ts';
-import { meaningOf } from '../request/meaning.ts';
+import { errorCodeIn, meaningOf } from '../request/meaning.ts';
 import type {
   DisconnectSignal,
   PisRequest,
@@ -78,7 +78,8 @@ export function callUpstream(upstreamOf: (environment: string) => Upstream): Han
     };
     const toResponse = (answer: BankResponse): PisResponse | Promise<PisResponse> => {
       const upstreamMs = performance.now() - (sentAtMs ?? startedAtMs);
-      if (operation.lane !== 'write') return responseOf(request, answer, upstreamMs);
+      // An error of the bank is read for the record of the request.
+      if (operation.lane !== 'write' && answer.status < 400) return responseOf(request, answer, upstreamMs);
       const content = contentOf(answer);
       return content instanceof Promise
         ? content.then((read) => responseOf(request, answer, upstreamMs, read))
@@ -116,7 +117,7 @@ export function callUpstream(upstreamOf: (environment: string) => Upstream): Han
   };
 }
 
-/** @param content of the answer to a write, which is read once, here */
+/** @param content of the answer to a write, which is read once, here, and of an error */
 function responseOf(
   { operation, environment, writeAheadMark, recordEvent }: RoutedRequest,
   answer: BankResponse,
@@ -124,14 +125,21 @@ function responseOf(
   content?: Content,
 ): PisResponse {
   const { status, headers, body } = answer;
-  if (content?.kind === 'unreadable') recordEvent?.({ what: 'unreadable', why: content.why });
+  const isWrite = operation.lane === 'write';
+  if (isWrite && content?.kind === 'unreadable') recordEvent?.({ what: 'unreadable', why: content.why });
+  const meaning =
+    isWrite && content
+      ? meaningOf(operation, answer, content, writeAheadMark?.followsReleasedAttempt ?? false)
+      : undefined;
+  const code =
+    content && (status >= 400 || meaning?.outcome === 'refused') ? errorCodeIn(content) : undefined;
+  if (code !== undefined) recordEvent?.({ what: 'bank-error', code });
   return {
     status,
     headers,
     body,
     json: content?.kind === 'json' ? content.json : undefined,
-    meaning:
-      content && meaningOf(operation, answer, content, writeAheadMark?.followsReleasedAttempt ?? false),
+    meaning,
     servedFrom: 'bank',
     environment: environment.name,
     upstreamMs,

@@ -54,7 +54,7 @@ describe('the stored requests in the console', {
     for (const part of [/201 completed/, /initiatePayment/, /Instance/, new RegExp(requestId)])
       assert.match(byId, part);
     assert.match(await searchFor('Payment id', String(jsonOf(paid).paymentId)), /initiatePayment/);
-    assert.match(await searchFor('Error or status', '404'), /404 of the bank/);
+    assert.match(await searchFor('Error or status', '404'), /404 RESOURCE_UNKNOWN/);
     assert.deepEqual(await axeViolations(page), []);
     assert.ok(bank.payments.length >= 1);
   });
@@ -73,7 +73,7 @@ describe('the stored requests in the console', {
     await row.getByRole('button', { name: /^Example: / }).click();
     await page
       .locator('#search-results')
-      .getByText(/404 of the bank/)
+      .getByText(/404 RESOURCE_UNKNOWN/)
       .waitFor();
     assert.match(await page.locator('#alerts-title').innerText(), /No active alerts/);
 

@@ -62,7 +62,8 @@ describe('the names in the documents', () => {
   });
 
   test('of error codes exist', () => {
-    const others = /^(PENSTOCK|OTEL|NODE)_|^(NO_COLOR|PSP_PI|(HTTPS?|NO)_PROXY)$/;
+    // Variables, and a code of banks.
+    const others = /^(PENSTOCK|OTEL|NODE)_|^(NO_COLOR|PSP_PI|(HTTPS?|NO)_PROXY)$|^CERTIFICATE_REVOKED$/;
     assert.deepEqual(
       unknownIn(/\b([A-Z]+(?:_[A-Z]+)+)\b/g, (name) => Object.hasOwn(errorTable, name) || others.test(name)),
       [],

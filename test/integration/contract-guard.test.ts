@@ -36,6 +36,10 @@ const reportShape = z.object({
 });
 type Report = z.output<typeof reportShape>;
 
+const recordsShape = z.array(
+  z.object({ steps: z.array(z.record(z.string(), z.union([z.string(), z.number()]))) }),
+);
+
 async function reportOf(gateway: GatewayUnderTest): Promise<Report> {
   const reply = await callAdminApi(gateway, 'GET', '/api/contract');
   assert.equal(reply.status, 200, reply.text);
@@ -95,6 +99,15 @@ describe('a request that violates the standard', () => {
     assert.deepEqual(found?.clients, [{ client: 'anonymous', count: 1 }]);
     assert.equal(found?.xRequestId, id);
     assert.equal(found?.level, 'harmful');
+
+    // The example in the report leads to the record, which shows the deviation and the field.
+    const records = await callAdminApi(gateway, 'GET', `/api/decisions/${id}`);
+    const { steps } = recordsShape.parse(JSON.parse(records.text)).at(-1) ?? assert.fail();
+    const deviation = steps.find(
+      ({ what, path }) => what === 'deviation' && path === 'body/instructedAmount',
+    );
+    const { of, rule, level } = deviation ?? assert.fail(records.text);
+    assert.deepEqual([of, rule, level], ['request', 'required', 'harmful']);
   });
 
   test('is refused before anything is sent, and its X-Request-ID can be used for the corrected payment', async (t) => {

@@ -38,7 +38,7 @@ const summaryOf = (report: StoredRequest | undefined) =>
 test('the report of a payment lists its steps from the ledger to the bank, and is found by its id in any letter case', async (t) => {
   const { gateway } = await startGatewayWithBank(t);
   const id = randomUUID();
-  await call(gateway.url, withId(id));
+  const paid = await call(gateway.url, withId(id));
 
   const [report, ...more] = await reportsOf(gateway, id.toUpperCase());
   assert.equal(more.length, 0);
@@ -49,13 +49,16 @@ test('the report of a payment lists its steps from the ledger to the bank, and i
     { what: 'call', attempt: 1, connection: 'new', status: 201 },
     { what: 'recorded', as: 'answered' },
   ]);
-  const { at, xRequestId, durationMs, steps, instance, ...rest } = report ?? assert.fail();
+  const { at, xRequestId, durationMs, steps, instance, paymentId, ...rest } = report ?? assert.fail();
+  assert.equal(paymentId, jsonOf(paid).paymentId);
   assert.deepEqual(rest, {
     operation: 'initiatePayment',
     client: 'anonymous',
     tenant: 'anonymous',
     environment: 'sandbox',
+    product: 'payments/sepa-credit-transfers',
     status: 201,
+    outcome: 'succeeded',
     servedFrom: 'bank',
   });
   assert.equal(xRequestId, id);
@@ -132,6 +135,26 @@ test('a late response of the bank is added to the report, counted and logged', a
   assert.deepEqual([line?.level, line?.requestId, line?.status], ['warn', id, 201]);
   const { text } = await call(gateway.adminUrl, { method: 'GET', path: '/metrics' });
   assert.match(text, /^penstock_late_answers_total\{environment="sandbox",operation="initiatePayment"\} 1$/m);
+});
+
+test('a request that is still running has a report with the steps so far', async (t) => {
+  const { bank, gateway } = await startGatewayWithBank(t);
+  bank.injectFault({ name: 'latency', ms: 600_000 }, { times: 1 });
+  const id = randomUUID();
+  const answer = call(gateway.url, withId(id));
+  const isSent = async () => (await callAdminApi(gateway, 'GET', `/api/decisions/${id}`)).status === 200;
+  await until(5_000, 'the request runs', isSent);
+  const lastStep = async () => stepsOf((await reportsOf(gateway, id))[0])?.at(-1)?.what;
+  await until(5_000, 'the request has its permit', async () => (await lastStep()) === 'permit');
+  const [running] = await reportsOf(gateway, id);
+  assert.deepEqual(
+    [running?.status, running?.outcome, running?.operation, running?.environment],
+    [null, 'running', 'initiatePayment', 'sandbox'],
+  );
+  bank.endDelays();
+  assert.equal((await answer).status, 201);
+  const [ended, ...others] = await reportsOf(gateway, id);
+  assert.deepEqual([ended?.status, ended?.outcome, others.length], [201, 'succeeded', 0]);
 });
 
 test('an unknown id has no report, and the reports require a token', async (t) => {

@@ -5,12 +5,15 @@ import type { ErrorCode } from '../../src/request/errors.ts';
 import type { RequestEvent } from '../../src/request/request-events.ts';
 import type { RequestRecord } from '../../src/telemetry/request-record.ts';
 
+let lastNumber = 0;
+
 /** A payment that the bank accepted, within 12 ms. */
 export function requestRecord(
   overrides: Partial<RequestRecord> = {},
   events: readonly RequestEvent[] = [],
 ): RequestRecord {
   return {
+    number: ++lastNumber,
     receivedAtMs: Date.UTC(2026, 0, 31, 12),
     durationMs: 12,
     requestId: randomUUID(),
@@ -20,6 +23,8 @@ export function requestRecord(
       client: 'shop',
       tenant: 'merchants',
       tenantId: 'merchants',
+      product: 'payments/sepa-credit-transfers',
+      paymentId: undefined,
     },
     network: undefined,
     environment: 'sandbox',

@@ -18,6 +18,7 @@ export function renderRequest(record, isOpen, links) {
     tenant,
     environment,
     status,
+    bankError,
     error,
     why,
     durationMs,
@@ -37,7 +38,9 @@ export function renderRequest(record, isOpen, links) {
   const title = h(
     'h3',
     {},
-    `${status} ${error ?? (status < 400 ? 'completed' : 'of the bank')}`,
+    status === null
+      ? 'Still running'
+      : `${status} ${error ?? bankError ?? (status < 400 ? 'completed' : 'of the bank')}`,
     ' ',
     h('span', { class: 'aside' }, timeElement(at), duration),
   );

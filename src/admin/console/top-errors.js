@@ -21,16 +21,16 @@ export function createTopErrors(showRequest) {
   });
 }
 
-const keyOf = ({ code, client, tenant, operation, environment, bankStatus }) =>
-  JSON.stringify([code, client, tenant, operation, environment, bankStatus]);
+const keyOf = ({ code, client, tenant, operation, environment, bankStatus, bankError }) =>
+  JSON.stringify([code, client, tenant, operation, environment, bankStatus, bankError]);
 
-function createRow({ code, client, tenant, operation, environment, bankStatus }, showRequest) {
+function createRow({ code, client, tenant, operation, environment, bankStatus, bankError }, showRequest) {
   const count = h('td', { class: 'number', 'data-label': 'Count' });
   const last = h('time');
   let requestId;
   const error =
     code === null
-      ? `bank: ${bankStatus}`
+      ? `bank: ${bankStatus}${bankError ? ` ${bankError}` : ''}`
       : h('a', { href: `/errors.html#${code.toLowerCase()}`, target: '_blank' }, code);
   const status = code !== null && bankStatus ? h('span', { class: 'hint' }, ` bank: ${bankStatus}`) : '';
   const explain = h(

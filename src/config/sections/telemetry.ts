@@ -9,11 +9,11 @@ export const requests = z
     keepFor: duration('24h', { min: '10min', max: '7d' }).describe(
       'The retention of the records of requests and of the figures of each minute, for the search and the console.',
     ),
-    maxStoredPerTenant: size('256MiB', { min: '1MiB' }).describe(
+    maxStoredPerTenant: size('2GiB', { min: '1MiB' }).describe(
       'The maximum amount of data stored for the records of one tenant, evenly distributed over keepFor. Of further requests, no record is stored: polls first, then reads, then payments.',
     ),
     selfService: flag(false).describe(
-      'Whether TPPs can look up their own requests on the public listener: `GET /requests/{X-Request-ID}`. It finds requests that end while it is on.',
+      'Whether TPPs can look up their own requests on the public listener: `GET /requests/{X-Request-ID}`.',
     ),
   })
   .prefault({})

@@ -30,17 +30,6 @@ export function positionsOf(index: Buffer, fingerprint: number): ReadonlySet<num
   return positions;
 }
 
-/** The fingerprints of each chunk. */
-export function fingerprintsByPosition(index: Buffer): ReadonlyMap<number, readonly number[]> {
-  const fingerprints = new Map<number, readonly number[]>();
-  for (const { position, start, end } of entriesIn(index)) {
-    const count = (end - start) / fingerprintBytes;
-    const all = Array.from({ length: count }, (_, at) => index.readInt32LE(start + at * fingerprintBytes));
-    fingerprints.set(position, all);
-  }
-  return fingerprints;
-}
-
 /** Where the fingerprints of each entry are. */
 function* entriesIn(index: Buffer) {
   for (let at = 0; at + headerBytes <= index.length; ) {

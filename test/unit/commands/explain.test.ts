@@ -11,6 +11,8 @@ const report = {
   client: 'shop',
   tenant: 'merchants',
   environment: 'sandbox',
+  product: 'payments/sepa-credit-transfers',
+  paymentId: 'payment-1',
   status: 503,
   error: 'CIRCUIT_OPEN',
   why: 'The circuit is open.',
@@ -28,6 +30,7 @@ describe('penstock explain', () => {
     assert.deepEqual(await explain(call, 'an-id'), {
       lines: [
         '2026-01-31T12:00:00.000Z  initiatePayment by shop of merchants in sandbox on gateway-1',
+        '  payments/sepa-credit-transfers payment-1',
         '       0.2 ms  ledger                     verdict=claimed waitedMs=0.1',
         '       3.1 ms  circuit-refused-for-tenant state=open',
         '  answered 503 CIRCUIT_OPEN, after 3.4 ms',

@@ -12,7 +12,10 @@ const accepted: StoredRequest = {
   client: 'shop',
   tenant: 'merchants',
   environment: 'sandbox',
+  product: 'payments/sepa-credit-transfers',
+  paymentId: 'payment-1',
   status: 201,
+  outcome: 'succeeded',
   servedFrom: 'bank',
   durationMs: 12.5,
   steps: [
@@ -43,6 +46,7 @@ describe('the description of a request for its TPP', () => {
       environment: 'sandbox',
       paymentId: 'payment-1',
       status: 201,
+      bankError: null,
       error: null,
       explanation: null,
       help: null,

@@ -9,7 +9,11 @@ import type { Handler } from '../../../src/request/stage.ts';
 import { createAccessLog } from '../../../src/telemetry/access-log.ts';
 import type { Log, LogFields } from '../../../src/telemetry/log.ts';
 import { observe, observeRefusal } from '../../../src/telemetry/observe.ts';
-import { combineObservers, type RequestRecord } from '../../../src/telemetry/request-record.ts';
+import {
+  combineObservers,
+  type RequestRecord,
+  type RunningRequest,
+} from '../../../src/telemetry/request-record.ts';
 import { environmentOf } from '../../kit/environment.ts';
 
 const requestId = '99391c7e-ad88-49ec-a2ad-99ddcb1f7721';
@@ -238,6 +242,7 @@ describe('the access log line of a refused request', () => {
 test('observers see the record of a request before an event that follows in the same tick', async () => {
   const seen: string[] = [];
   const observer = {
+    onRequestStart: ({ events }: RunningRequest) => void seen.push(`start with ${events.length} events`),
     onRequestEnd: ({ events }: RequestRecord) => void seen.push(`end after ${events.length} events`),
     onLateEvent: (event: RequestEvent, { events }: RequestRecord) =>
       void seen.push(`${event.what} as event ${events.length}`),
@@ -248,7 +253,7 @@ test('observers see the record of a request before an event that follows in the 
     return response;
   });
   request.recordEvent?.({ what: 'late-answer', status: 201 });
-  assert.deepEqual(seen, ['end after 1 events', 'late-answer as event 2']);
+  assert.deepEqual(seen, ['start with 0 events', 'end after 1 events', 'late-answer as event 2']);
   await setImmediate();
-  assert.equal(seen.length, 2);
+  assert.equal(seen.length, 3);
 });

@@ -1,0 +1,295 @@
+/** Records of requests, and what is counted of all requests in each minute, as tables. Written behind the requests. */
+
+import { type BatchResult, type Database, type InputOf, type Row, statement } from './database.ts';
+import { type Deleted, deletedAt } from './delete-in-batches.ts';
+
+const recordColumns = {
+  instance: 'text',
+  number: 'bigint',
+  received_at: 'bigint',
+  request_id: 'text',
+  operation: 'text',
+  client: 'text',
+  tenant: 'text',
+  environment: 'text',
+  product: 'text',
+  payment_id: 'text',
+  status: 'integer',
+  outcome: 'text',
+  bank_error: 'text',
+  error: 'text',
+  why: 'text',
+  duration_tenths: 'integer',
+  served_from: 'text',
+  events: 'text',
+} as const;
+
+/** A row of `request_record`. Instance and number identify it. */
+export type RecordRow = InputOf<typeof recordColumns>;
+
+const columnNames = Object.keys(recordColumns).join(', ');
+
+/** A record that is written again has changed after its end, or the answer of the database to the first write was lost. */
+const insertRecords = statement({
+  columns: recordColumns,
+  sql: (input) => `
+    INSERT INTO request_record (${columnNames}) SELECT ${columnNames} FROM ${input} AS i WHERE true
+    ON CONFLICT (instance, number) DO UPDATE SET
+      payment_id = excluded.payment_id, outcome = excluded.outcome, bank_error = excluded.bank_error, events = excluded.events`,
+});
+
+const addShares = statement({
+  columns: { slice: 'bigint', tenant: 'text', bytes: 'bigint', not_stored: 'bigint' },
+  sql: (input) => `
+    INSERT INTO record_share (slice, tenant, bytes, not_stored)
+    SELECT i.slice, i.tenant, i.bytes, i.not_stored FROM ${input} AS i WHERE true ORDER BY i.slice, i.tenant
+    ON CONFLICT (slice, tenant) DO UPDATE SET
+      bytes = record_share.bytes + excluded.bytes, not_stored = record_share.not_stored + excluded.not_stored
+    RETURNING slice, tenant, bytes`,
+});
+
+const figureColumns = {
+  minute: 'bigint',
+  instance: 'text',
+  requests: 'integer',
+  refused: 'integer',
+  failed: 'integer',
+  hit: 'integer',
+  stale: 'integer',
+  shared: 'integer',
+  miss: 'integer',
+  bypass: 'integer',
+  durations: 'text',
+} as const;
+
+export type FigureRow = InputOf<typeof figureColumns>;
+
+/** The minute that has not ended is written every second. */
+const putFigures = statement({
+  columns: figureColumns,
+  sql: (input) => {
+    const names = Object.keys(figureColumns);
+    const changed = names.filter((name) => name !== 'minute' && name !== 'instance');
+    return `
+    INSERT INTO minute_figure (${names.join(', ')}) SELECT ${names.join(', ')} FROM ${input} AS i WHERE true
+    ON CONFLICT (minute, instance) DO UPDATE SET ${changed.map((name) => `${name} = excluded.${name}`).join(', ')}`;
+  },
+});
+
+const errorKey = 'code, bank_status, bank_error, client, tenant, operation, environment';
+
+const errorColumns = {
+  minute: 'bigint',
+  instance: 'text',
+  code: 'text',
+  bank_status: 'text',
+  bank_error: 'text',
+  client: 'text',
+  tenant: 'text',
+  operation: 'text',
+  environment: 'text',
+  requests: 'integer',
+  last_at: 'bigint',
+  last_request_id: 'text',
+} as const;
+
+export type ErrorRow = InputOf<typeof errorColumns>;
+
+const putErrors = statement({
+  columns: errorColumns,
+  sql: (input) => {
+    const names = Object.keys(errorColumns).join(', ');
+    return `
+    INSERT INTO minute_error (${names}) SELECT ${names} FROM ${input} AS i WHERE true
+    ON CONFLICT (minute, instance, ${errorKey}) DO UPDATE SET
+      requests = excluded.requests, last_at = excluded.last_at, last_request_id = excluded.last_request_id`;
+  },
+});
+
+/** Which records: all conditions must hold. Times in milliseconds since 1970. */
+export interface RecordConditions {
+  /** In any letter case. */
+  readonly requestId?: string | undefined;
+  readonly paymentId?: string | undefined;
+  /** As in the records. */
+  readonly tenants?: readonly string[] | undefined;
+  readonly operation?: string | undefined;
+  readonly client?: string | undefined;
+  readonly environment?: string | undefined;
+  readonly product?: string | undefined;
+  readonly outcome?: string | undefined;
+  /** The source of the answer. */
+  readonly servedFrom?: string | undefined;
+  readonly bankError?: string | undefined;
+  /** A code of the gateway, the status of an error response of the bank, or `any` of both. */
+  readonly error?: string | undefined;
+  /** The status of the response. */
+  readonly status?: number | undefined;
+  readonly minDurationMs?: number | undefined;
+  readonly fromMs: number;
+  /** Excluded. */
+  readonly toMs: number;
+}
+
+export interface FoundRecords {
+  /** Newest first; of those that were received in the last millisecond of the page, all. */
+  readonly rows: readonly Row[];
+  /** All matching records that were received since then are in `rows`. */
+  readonly searchedFromMs: number;
+}
+
+/** Of a search without X-Request-ID and payment, so many records at most are looked at: the caller can continue it. */
+const maxLookedAt = 20_000;
+/** Records that were received in one millisecond. */
+const maxAtOnce = 1_000;
+
+export type RequestRecordTable = ReturnType<typeof createRequestRecordTable>;
+
+/** Every function @throws DatabaseError. */
+export function createRequestRecordTable(database: Database) {
+  async function select(
+    conditions: RecordConditions,
+    limit: number,
+    lookedAt: number,
+  ): Promise<readonly Row[]> {
+    const { values, indexed, others } = textOf(conditions);
+    // An id has few records: by the index of the time, all of the others would be looked at first.
+    const isById = conditions.requestId !== undefined;
+    return database.query(
+      `SELECT * FROM (SELECT * FROM request_record WHERE ${indexed.join(' AND ')}
+         ORDER BY ${isById ? 'received_at + 0' : 'received_at'} DESC LIMIT ${lookedAt}) AS r
+       WHERE ${others.join(' AND ')} ORDER BY received_at DESC, number DESC LIMIT ${limit}`,
+      values,
+    );
+  }
+
+  /** Since when all records have been looked at, if there are more than one search looks at. */
+  async function oldestLookedAt(conditions: RecordConditions): Promise<number | undefined> {
+    const { values, indexed } = textOf(conditions, true);
+    const [row] = await database.query(
+      `SELECT received_at FROM request_record WHERE ${indexed.join(' AND ')}
+       ORDER BY received_at DESC LIMIT 1 OFFSET ${maxLookedAt - 1}`,
+      values,
+    );
+    return row && Number(row.received_at);
+  }
+
+  return {
+    /** @returns the rows that the database has refused, such as one whose payment id contains a NUL */
+    insert: (rows: readonly RecordRow[]): Promise<BatchResult> => database.batch(insertRecords, rows),
+
+    /** Adds to what tenants use. @returns the bytes of these tenants in these slices, of all instances */
+    async addShares(rows: readonly InputOf<typeof addShares.columns>[]): Promise<readonly Row[]> {
+      return (await database.batch(addShares, rows)).rows;
+    },
+
+    async putFigures(rows: readonly FigureRow[]): Promise<void> {
+      await database.batch(putFigures, rows);
+    },
+
+    async putErrors(rows: readonly ErrorRow[]): Promise<void> {
+      await database.batch(putErrors, rows);
+    },
+
+    /** The newest records first: at most `limit`, slightly more if several were received in the same millisecond. */
+    async find(conditions: RecordConditions, limit: number): Promise<FoundRecords> {
+      const rows = await select(conditions, limit + 1, maxLookedAt);
+      const last = rows[limit - 1];
+      if (rows.length > limit && last) {
+        const atMs = Number(last.received_at);
+        const together = await select({ ...conditions, fromMs: atMs, toMs: atMs + 1 }, maxAtOnce, maxAtOnce);
+        const newer = rows.filter((row) => Number(row.received_at) > atMs);
+        return { rows: [...newer, ...together], searchedFromMs: atMs };
+      }
+      const oldest = await oldestLookedAt(conditions);
+      if (oldest === undefined) return { rows, searchedFromMs: conditions.fromMs };
+      const found = rows.filter((row) => Number(row.received_at) > oldest);
+      return { rows: found, searchedFromMs: oldest + 1 };
+    },
+
+    /** How many requests have no record. @param tenants as in the records; by default, all of them */
+    async countNotStored(
+      fromSlice: number,
+      toSlice: number,
+      tenants: readonly string[] | undefined,
+    ): Promise<number> {
+      const ofTenants = tenants?.map((_, index) => `$${index + 3}`).join(', ');
+      const [row] = await database.query(
+        `SELECT coalesce(sum(not_stored), 0) AS requests FROM record_share WHERE slice BETWEEN $1 AND $2
+         ${ofTenants === undefined ? '' : `AND tenant IN (${ofTenants})`}`,
+        [fromSlice, toSlice, ...(tenants ?? [])],
+      );
+      return Number(row?.requests);
+    },
+
+    /** Of all instances, in no order. @param from the beginning of the first minute: seconds since 1970 */
+    figures: (from: number, to: number): Promise<readonly Row[]> =>
+      database.query('SELECT * FROM minute_figure WHERE minute BETWEEN $1 AND $2', [from, to]),
+
+    /** The errors of all instances together, the most frequent first. `last` is the time and the X-Request-ID of the last one. */
+    errors: (from: number, limit: number): Promise<readonly Row[]> =>
+      database.query(
+        `SELECT ${errorKey}, sum(requests) AS requests, max(CAST(last_at AS text) || ' ' || last_request_id) AS last
+         FROM minute_error WHERE minute >= $1 GROUP BY ${errorKey} ORDER BY sum(requests) DESC, max(last_at) DESC LIMIT $2`,
+        [from, limit],
+      ),
+
+    /** @param from records that were received before this time are not looked at */
+    async deleteRecords(keptMs: number, limit: number, from = 0): Promise<Deleted> {
+      // The time is read once, or no index would end the search.
+      const deleted = await database.query(
+        `DELETE FROM request_record WHERE (instance, number) IN (
+           SELECT instance, number FROM request_record WHERE received_at < (SELECT now_ms() - $1) AND received_at >= $3
+           ORDER BY received_at LIMIT $2) RETURNING received_at`,
+        [keptMs, limit, from],
+      );
+      return deletedAt(deleted.map(({ received_at: at }) => Number(at)));
+    },
+
+    /** @param keptMs of the figures of minutes, errors and shares @param sliceMs the length of a slice */
+    async deleteFigures(keptMs: number, sliceMs: number): Promise<void> {
+      await database.query('DELETE FROM minute_figure WHERE minute < (now_ms() - $1) / 1000', [keptMs]);
+      await database.query('DELETE FROM minute_error WHERE minute < (now_ms() - $1) / 1000', [keptMs]);
+      await database.query('DELETE FROM record_share WHERE slice < (now_ms() - $1) / $2', [keptMs, sliceMs]);
+    },
+  };
+}
+
+/** Conditions for which there is an index, and the others. @param withoutOthers whether only the first ones are needed */
+function textOf(conditions: RecordConditions, withoutOthers = false) {
+  const values: (string | number)[] = [];
+  const bound = (value: string | number) => `$${values.push(value)}`;
+  const { requestId, paymentId, tenants, fromMs, toMs } = conditions;
+  const indexed = [`received_at >= ${bound(fromMs)}`, `received_at < ${bound(toMs)}`];
+  if (requestId !== undefined) indexed.push(`lower(request_id) = ${bound(requestId.toLowerCase())}`);
+  if (paymentId !== undefined) indexed.push(`payment_id = ${bound(paymentId)}`);
+  if (tenants) indexed.push(`tenant IN (${tenants.map(bound).join(', ')})`);
+  return { values, indexed, others: withoutOthers ? [] : otherConditions(conditions, bound) };
+}
+
+function otherConditions(
+  { operation, client, environment, product, outcome, servedFrom, bankError, ...rest }: RecordConditions,
+  bound: (value: string | number) => string,
+): readonly string[] {
+  const { error, status, minDurationMs } = rest;
+  const equal = {
+    ...{ operation, client, environment, product, outcome, status },
+    ...{ served_from: servedFrom, bank_error: bankError },
+  };
+  const others = ['true'];
+  for (const [column, value] of Object.entries(equal))
+    if (value !== undefined) others.push(`${column} = ${bound(value)}`);
+  if (minDurationMs !== undefined) others.push(`duration_tenths >= ${bound(Math.ceil(minDurationMs * 10))}`);
+  if (error !== undefined) others.push(errorCondition(error, bound));
+  return others;
+}
+
+const isBankError = `(error IS NULL AND served_from = 'bank' AND status >= 400)`;
+
+function errorCondition(error: string, bound: (value: string | number) => string): string {
+  if (error === 'any') return `(error IS NOT NULL OR ${isBankError})`;
+  const bankStatus = /^\d{3}$/.test(error)
+    ? `(${isBankError} AND status = ${bound(Number(error))})`
+    : 'false';
+  return `(error = ${bound(error)} OR ${bankStatus})`;
+}

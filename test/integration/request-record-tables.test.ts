@@ -1,0 +1,158 @@
+/** The statements for records of requests: the same tests on SQLite in memory, on a SQLite file, and on PostgreSQL. */
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { describe, type TestContext, test } from 'node:test';
+import { rowOf } from '../../src/request-log/request-rows.ts';
+import { createRequestRecordTable, type RecordConditions } from '../../src/store/request-records.ts';
+import type { RequestRecord } from '../../src/telemetry/request-record.ts';
+import { databaseKinds } from '../kit/databases.ts';
+import { failedRecord, requestRecord } from '../kit/request-records.ts';
+
+const baseMs = Date.UTC(2026, 0, 31, 12);
+
+for (const [name, { skip, open }] of Object.entries(databaseKinds))
+  describe(`records of requests in ${name}`, { skip }, () => {
+    async function start(t: TestContext) {
+      const [database] = await open(t);
+      const table = createRequestRecordTable(database);
+      const store = (...records: readonly RequestRecord[]) =>
+        table.insert(records.map((record) => rowOf(record, 'gateway-1')));
+      const find = async (conditions: Partial<RecordConditions>, limit = 50) => {
+        const { rows, searchedFromMs } = await table.find(
+          { fromMs: 0, toMs: baseMs + 1_000_000, ...conditions },
+          limit,
+        );
+        return { ids: rows.map(({ request_id: id }) => String(id)), searchedFromMs };
+      };
+      return { database, table, store, find };
+    }
+
+    test('are found by each of their fields', async (t) => {
+      const { store, find } = await start(t);
+      const { request } = requestRecord();
+      assert.ok(request);
+      const refused = {
+        ...requestRecord({ status: 401, durationMs: 900 }, [
+          { what: 'bank-error', code: 'CERTIFICATE_REVOKED' },
+        ]),
+        request: {
+          ...request,
+          client: 'kiosk',
+          tenantId: 'other',
+          product: 'bulk-payments/a',
+          paymentId: 'p1',
+        },
+        environment: 'production',
+      };
+      const failed = { ...failedRecord('CIRCUIT_OPEN', 503), durationMs: 1 };
+      const paid = requestRecord({ servedFrom: 'ledger' });
+      await store(refused, failed, paid);
+      const byRefused: readonly Partial<RecordConditions>[] = [
+        { requestId: String(refused.requestId).toUpperCase() },
+        { paymentId: 'p1' },
+        { tenants: ['other'] },
+        { client: 'kiosk' },
+        { environment: 'production' },
+        { product: 'bulk-payments/a' },
+        { status: 401 },
+        { outcome: 'refused-by-bank' },
+        { bankError: 'CERTIFICATE_REVOKED' },
+        { error: '401' },
+        { minDurationMs: 500 },
+        { servedFrom: 'bank' },
+      ];
+      for (const conditions of byRefused)
+        assert.deepEqual((await find(conditions)).ids, [refused.requestId], JSON.stringify(conditions));
+      assert.deepEqual((await find({ error: 'CIRCUIT_OPEN' })).ids, [failed.requestId]);
+      assert.deepEqual((await find({ error: 'any', status: 503 })).ids, [failed.requestId]);
+      assert.equal((await find({ error: 'any' })).ids.length, 2);
+      assert.deepEqual((await find({ outcome: 'succeeded' })).ids, [paid.requestId]);
+      assert.deepEqual((await find({ tenants: ['other'], client: 'shop' })).ids, []);
+    });
+
+    test('are listed in pages, the newest first, and those of one millisecond together', async (t) => {
+      const { store, find } = await start(t);
+      const records = [0, 1, 2, 2, 2, 3].map((ms) => requestRecord({ receivedAtMs: baseMs + ms }));
+      await store(...records);
+      const ids = records.map(({ requestId }) => requestId).toReversed();
+      const first = await find({}, 2);
+      assert.deepEqual(first, { ids: ids.slice(0, 4), searchedFromMs: baseMs + 2 });
+      const next = await find({ toMs: first.searchedFromMs }, 2);
+      assert.deepEqual(next, { ids: ids.slice(4), searchedFromMs: 0 });
+    });
+
+    test('that are stored again have the later events', async (t) => {
+      const { table, store } = await start(t);
+      const record = requestRecord({ status: 504 }, [{ what: 'recorded', as: 'in-doubt' }]);
+      await store(record);
+      const events = [...record.events, { afterMs: 9, event: { what: 'late-answer', status: 201 } as const }];
+      await store({ ...record, events });
+      const conditions = { requestId: String(record.requestId), fromMs: 0, toMs: baseMs + 1 };
+      const { rows } = await table.find(conditions, 10);
+      assert.equal(rows.length, 1);
+      assert.match(String(rows[0]?.events), /late-answer/);
+    });
+
+    test('that the database refuses do not prevent the others', async (t) => {
+      const { table } = await start(t);
+      const [good, bad] = [requestRecord(), requestRecord()].map((record) => rowOf(record, 'gateway-1'));
+      assert.ok(good && bad);
+      const { refused } = await table.insert([{ ...bad, request_id: null }, good]);
+      assert.deepEqual([...refused.keys()], [0]);
+    });
+
+    test('expire, the oldest first, with the figures of their time', async (t) => {
+      const { database, table, store } = await start(t);
+      const now = Date.now();
+      await store(...[3, 2, 1].map((hours) => requestRecord({ receivedAtMs: now - hours * 3_600_000 })));
+      const count = async (what: string) =>
+        Number((await database.query(`SELECT count(*) AS rows FROM ${what}`))[0]?.rows);
+      assert.equal((await table.deleteRecords(90 * 60_000, 1)).rows, 1);
+      assert.equal((await table.deleteRecords(90 * 60_000, 10)).rows, 1);
+      assert.equal(await count('request_record'), 1);
+      const minute = Math.floor(now / 60_000) * 60;
+      const counts = { requests: 1, refused: 0, failed: 0, hit: 0, stale: 0, shared: 0, miss: 0, bypass: 0 };
+      for (const at of [minute, minute - 86_400])
+        await table.putFigures([{ minute: at, instance: 'one', ...counts, durations: '[]' }]);
+      await table.addShares([
+        { slice: Math.floor(now / 600_000), tenant: 'one', bytes: 5, not_stored: 2 },
+        { slice: 1, tenant: 'one', bytes: 1, not_stored: 1 },
+      ]);
+      await table.deleteFigures(3_600_000, 600_000);
+      assert.deepEqual([await count('minute_figure'), await count('record_share')], [1, 1]);
+      assert.equal(await table.countNotStored(0, 1e9, undefined), 2);
+      assert.equal(await table.countNotStored(0, 1e9, ['other']), 0);
+    });
+
+    test('share what each tenant uses among all instances', async (t) => {
+      const { table } = await start(t);
+      const row = { slice: 7, tenant: 'one', bytes: 100, not_stored: 1 };
+      await table.addShares([row]);
+      const [total] = await table
+        .addShares([row, { ...row, tenant: 'other' }])
+        .then((rows) => rows.filter(({ tenant }) => tenant === 'one'));
+      assert.equal(Number(total?.bytes), 200);
+    });
+
+    test('count errors of all instances and minutes together, with the last one', async (t) => {
+      const { table } = await start(t);
+      const row = {
+        ...{ minute: 60, instance: 'one', code: '', bank_status: '401', bank_error: 'TOKEN_INVALID' },
+        ...{ client: 'shop', tenant: 'shop', operation: 'initiatePayment', environment: 'sandbox' },
+        ...{ requests: 2, last_at: 1_700_000_000_001, last_request_id: 'first' },
+      };
+      await table.putErrors([row]);
+      await table.putErrors([{ ...row, requests: 3 }]); // the same minute again
+      const last = { last_at: 1_700_000_000_009, last_request_id: randomUUID() };
+      await table.putErrors([{ ...row, instance: 'two', minute: 120, requests: 5, ...last }]);
+      const [sum, ...others] = await table.errors(0, 10);
+      assert.equal(others.length, 0);
+      assert.deepEqual([Number(sum?.requests), sum?.bank_error], [8, 'TOKEN_INVALID']);
+      assert.equal(sum?.last, `${last.last_at} ${last.last_request_id}`);
+      assert.deepEqual(
+        (await table.errors(100, 10)).map(({ requests }) => Number(requests)),
+        [5],
+      );
+    });
+  });
