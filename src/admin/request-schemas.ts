@@ -150,7 +150,9 @@ export const searchQuery = z.strictObject({
     .string()
     .min(1)
     .optional()
-    .describe('A code of the error table, the status of an error response of the bank, or `any`.'),
+    .describe(
+      'A code of the error table or of the bank, the status of an error response of the bank, or `any`.',
+    ),
   servedFrom: z
     .enum(answerSources, { error: `expected ${answerSources.join(', ')}` })
     .optional()

@@ -129,7 +129,8 @@ const optionRows = {
   },
   error: {
     flags: '--error <code>',
-    description: 'only this error code, this status of an error response of the bank, or any',
+    description:
+      'only this error code, of the gateway or the bank, this status of an error response of the bank, or any',
   },
   state: {
     flags: '--state <state>',

@@ -46,7 +46,7 @@ function formatReport(report: ReportBody): readonly string[] {
   const where = environment === null ? '' : ` in ${environment}`;
   const duration = durationMs === null ? '' : `, after ${durationMs} ms`;
   const from = servedFrom === undefined ? '' : `, served from ${servedFrom}`;
-  const code = error ?? (bankError === undefined ? undefined : `of the bank: ${bankError}`);
+  const code = error ?? bankError;
   const explanation = error === undefined ? explanationOf(report) : (why ?? null);
   return [
     `${at}  ${operation ?? 'refused before its operation was known'}${who}${where} on ${instance}`,
@@ -54,7 +54,7 @@ function formatReport(report: ReportBody): readonly string[] {
     ...formatSteps(report.steps),
     status === null
       ? `  still running${duration}`
-      : `  answered ${status}${from}${code === undefined ? '' : ` ${code}`}${duration}`,
+      : `  answered ${status}${code === undefined ? '' : ` ${code}`}${from}${duration}`,
     ...(explanation === null ? [] : [`  ${explanation}`]),
   ];
 }

@@ -121,7 +121,7 @@ export interface RecordConditions {
   /** The source of the answer. */
   readonly servedFrom?: string | undefined;
   readonly bankError?: string | undefined;
-  /** A code of the gateway, the status of an error response of the bank, or `any` of both. */
+  /** A code of the gateway or of the bank, the status of an error response of the bank, or `any`. */
   readonly error?: string | undefined;
   /** The status of the response. */
   readonly status?: number | undefined;
@@ -291,5 +291,6 @@ function errorCondition(error: string, bound: (value: string | number) => string
   const bankStatus = /^\d{3}$/.test(error)
     ? `(${isBankError} AND status = ${bound(Number(error))})`
     : 'false';
-  return `(error = ${bound(error)} OR ${bankStatus})`;
+  const code = bound(error);
+  return `(error = ${code} OR bank_error = ${code} OR ${bankStatus})`;
 }

@@ -64,7 +64,7 @@ export interface RequestQuery {
   readonly outcome?: RequestOutcome | undefined;
   readonly servedFrom?: string | undefined;
   readonly bankError?: string | undefined;
-  /** A code of the error table, the status of an error response of the bank such as `503`, or `any`. */
+  /** A code of the error table or of the bank, the status of an error response of the bank such as `503`, or `any`. */
   readonly error?: string | undefined;
   /** Of the response. */
   readonly status?: number | undefined;

@@ -64,6 +64,7 @@ describe('a bank that refuses every initiation', () => {
       requests.map(({ xRequestId }: { readonly xRequestId: string }) => xRequestId),
       [requestId],
     );
+    assert.equal((await read('/api/search?error=CERTIFICATE_REVOKED')).requests.length, 1);
     const [error] = await read('/api/errors');
     assert.deepEqual(
       [error.bankStatus, error.bankError, error.code, error.count],
@@ -71,7 +72,7 @@ describe('a bank that refuses every initiation', () => {
     );
     const explain = gateway.run('explain', requestId);
     assert.equal(await explain.exitCode(), 0, explain.stderr());
-    assert.match(explain.stdout(), /answered 401, served from bank of the bank: CERTIFICATE_REVOKED/);
+    assert.match(explain.stdout(), /answered 401 CERTIFICATE_REVOKED, served from bank, after/);
     assert.match(explain.stdout(), /The bank answered 401 CERTIFICATE_REVOKED/);
     const search = gateway.run('search', '--bank-error', 'CERTIFICATE_REVOKED');
     assert.equal(await search.exitCode(), 0, search.stderr());
