@@ -342,12 +342,16 @@ export function createServices(
   };
 }
 
-/** Of one tenant: a database in memory is limited (sqlite.ts), and payments come first. Bytes. */
-const maxRecordsInMemory = 64 * 1024 ** 2;
+/** A database in memory is limited (sqlite.ts), and payments come first. Milliseconds, and bytes of one tenant. */
+const keptInMemory = { keepFor: 3_600_000, maxStoredPerTenant: 64 * 1024 ** 2 };
 
 function recordSettingsOf({ requests, state }: Config): Config['requests'] {
   if (state.postgres !== null || state.file !== null) return requests;
-  return { ...requests, maxStoredPerTenant: Math.min(requests.maxStoredPerTenant, maxRecordsInMemory) };
+  return {
+    ...requests,
+    keepFor: Math.min(requests.keepFor, keptInMemory.keepFor),
+    maxStoredPerTenant: Math.min(requests.maxStoredPerTenant, keptInMemory.maxStoredPerTenant),
+  };
 }
 
 /**
