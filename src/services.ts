@@ -66,7 +66,7 @@ import type { SharedUpstreamState } from './upstream/upstreams.ts';
 
 /** Where the gateway keeps what outlives a request. */
 export interface Stores extends GatewayDatabases {
-  /** What the database does not contain yet: records of requests, subscriptions, cached statuses, rates and messages. */
+  /** What the database does not contain: subscriptions, cached statuses, rates and messages. */
   readonly state: State;
 }
 

@@ -2,11 +2,8 @@
 
 import { z } from 'zod';
 import { historyKinds, paymentOutcomes } from '../payments/payment-views.ts';
-import { time } from './request-schemas.ts';
+import { storableText as text, time } from './request-schemas.ts';
 import { dateTime, listOf } from './response-schemas.ts';
-
-/** PostgreSQL refuses a NUL. */
-const text = z.string().regex(/^[^\0]+$/, 'expected a text');
 
 const positionShape = z.object({ createdAt: z.int(), paymentId: text, environment: text });
 

@@ -6,7 +6,7 @@ import { duration } from '../config/units.ts';
 import { environmentName, plainName } from '../config/values.ts';
 import { subscriptionStates } from '../notifications/manage-subscriptions.ts';
 import { isId, operations } from '../pis/operations.ts';
-import { answerSources, requestOutcomes } from '../telemetry/request-search.ts';
+import { answerSources, storedOutcomes } from '../telemetry/request-search.ts';
 
 /** Control characters (such as those of terminals), line ends, and characters that change the text direction (UAX 9). */
 const unprintable = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu;
@@ -117,38 +117,33 @@ export const timelineQuery = z.strictObject({
   to: time.optional().describe('By default now.'),
 });
 
+/** PostgreSQL refuses a NUL. */
+export const storableText = z.string().regex(/^[^\0]+$/, 'expected a text');
+
 /** Which requests to search for: all conditions must hold. */
 export const searchQuery = z.strictObject({
-  requestId: z.string().min(1).optional().describe('The X-Request-ID.'),
-  payment: z.string().min(1).optional().describe("The bank's id of the payment."),
-  tenant: z.string().min(1).optional().describe('The tenant, by its configured name.'),
-  client: z.string().min(1).optional(),
+  requestId: storableText.optional().describe('The X-Request-ID.'),
+  payment: storableText.optional().describe("The bank's id of the payment."),
+  tenant: storableText.optional().describe('The tenant, by its configured name.'),
+  client: storableText.optional(),
   operation: z
     .enum(
       operations.map(({ name }) => name),
       { error: `expected ${operations.map(({ name }) => name).join(', ')}` },
     )
     .optional(),
-  environment: z.string().min(1).optional(),
-  product: z
-    .string()
-    .min(1)
-    .optional()
-    .describe('Service and product, such as payments/sepa-credit-transfers.'),
+  environment: storableText.optional(),
+  product: storableText.optional().describe('Service and product, such as payments/sepa-credit-transfers.'),
   status: z
     .string()
     .regex(/^[1-5]\d\d$/, 'expected a status such as 401')
     .optional()
     .describe('The status of the response.'),
-  outcome: z.enum(requestOutcomes, { error: `expected ${requestOutcomes.join(', ')}` }).optional(),
-  bankError: z
-    .string()
-    .min(1)
+  outcome: z.enum(storedOutcomes, { error: `expected ${storedOutcomes.join(', ')}` }).optional(),
+  bankError: storableText
     .optional()
     .describe('The code of an error of the bank, such as CERTIFICATE_REVOKED.'),
-  error: z
-    .string()
-    .min(1)
+  error: storableText
     .optional()
     .describe(
       'A code of the error table or of the bank, the status of an error response of the bank, or `any`.',

@@ -69,7 +69,11 @@ async function environmentNames(call: AdminClient): Promise<readonly string[]> {
 const historyLines = ({ payment, history, complete }: PaymentHistory): readonly string[] => [
   lineOf(payment),
   ...history.map(entryLine),
-  ...(complete ? [] : ['  Earlier requests may be missing: their records are not kept any longer.']),
+  ...(complete
+    ? []
+    : [
+        '  Earlier requests may be missing: records are kept for requests.keepFor, and the newest 200 are shown; penstock search --payment lists more.',
+      ]),
 ];
 
 /** `  2026-01-31T12:00:00.000Z  cancellation: refused-by-bank 405 SERVICE_INVALID  by checkout  X-Request-ID <id>` */

@@ -44,7 +44,7 @@ export async function search(
   if (!complete) lines.push(`Searched since ${searchedFrom}. To continue: --to ${searchedFrom}`);
   if (notStored > 0)
     lines.push(
-      `Of ${notStored} requests in this time, no record was stored: see requests.maxStoredPerTenant.`,
+      `Of ${notStored} requests in this time, no record was stored: raise requests.maxStoredPerTenant, or reduce requests.keepFor.`,
     );
   return success(lines, data);
 }

@@ -6,14 +6,14 @@
 import { deleteInBatches } from '../store/delete-in-batches.ts';
 import type { RecordRow, RequestRecordTable } from '../store/request-records.ts';
 import type { Telemetry } from '../telemetry/create-telemetry.ts';
-import type { RequestRecord } from '../telemetry/request-record.ts';
+import { type RequestRecord, tenantIdOf } from '../telemetry/request-record.ts';
 import type { RequestSearch } from '../telemetry/request-search.ts';
 import { laneOf } from '../telemetry/unstored-requests.ts';
 import { createErrorCounts, errorKeyOf } from './error-counts.ts';
 import { createRequestSearch, type TenantNames } from './find-requests.ts';
 import { createMinuteFigures } from './minute-figures.ts';
 import { createRequestHistory, type RequestHistory } from './request-history.ts';
-import { rowOf, tenantOf } from './request-rows.ts';
+import { rowOf } from './request-rows.ts';
 import { sliceMs } from './slices.ts';
 import { createTenantShares, type ShareSettings } from './tenant-shares.ts';
 
@@ -57,10 +57,10 @@ export function createRequestRecords({
   const errors = createErrorCounts(instance, now);
   const figures = createLatestRows(table.putFigures, maxUnwritten);
   const errorRows = createLatestRows(table.putErrors, maxUnwritten);
-  /** Records whose error was counted: one that changes later is stored again. */
-  const counted = new WeakSet<RequestRecord>();
+  /** What has happened to a record: one that changes after its end comes again. */
+  const progress = new WeakMap<RequestRecord, 'counted' | 'stored' | 'dropped'>();
   let flushing: Promise<boolean> | undefined;
-  /** Whether the database is unavailable: the records of a second are then tried together. */
+  /** Whether the database is unavailable: then only the flush of each second writes. */
   let hasFailed = false;
   unstored.onBatch(recordsPerWrite, () => {
     if (!flushing && !hasFailed) void flush();
@@ -70,18 +70,21 @@ export function createRequestRecords({
     if (requests > 0) metrics.increment('penstock_request_records_not_stored_total', {}, requests);
   }
 
-  function countError(record: RequestRecord): void {
-    if (counted.has(record)) return;
-    counted.add(record);
-    errors.add(record);
+  /** Counts the error of a record, and whether its tenant may store it. */
+  function admit(record: RequestRecord): boolean {
+    const known = progress.get(record);
+    if (!known) errors.add(record);
+    if (known === 'stored' || known === 'dropped') return known === 'stored';
+    const isAdmitted = shares.admit(tenantIdOf(record), laneOf(record));
+    progress.set(record, isAdmitted ? 'counted' : 'dropped');
+    if (!isAdmitted) countNotStored(1);
+    return isAdmitted;
   }
 
   /** @throws DatabaseError */
   async function storeSome(records: readonly RequestRecord[]): Promise<void> {
-    for (const record of records) countError(record);
-    const admitted = records.filter((record) => shares.admit(tenantOf(record), laneOf(record)));
+    const admitted = records.filter(admit);
     const rows = admitted.map((record) => rowOf(record, instance));
-    countNotStored(records.length - admitted.length);
     if (rows.length === 0) return;
     let refused: ReadonlyMap<number, unknown>;
     try {
@@ -93,8 +96,10 @@ export function createRequestRecords({
     countNotStored(refused.size);
     for (const [index, record] of admitted.entries()) {
       const row = rows[index];
-      if (refused.has(index) || !row) shares.addNotStored(tenantOf(record));
-      else shares.add(tenantOf(record), bytesOf(row));
+      const wasStored = progress.get(record) === 'stored';
+      if (refused.has(index) || !row) shares.addNotStored(tenantIdOf(record), 1);
+      else if (!wasStored) shares.add(tenantIdOf(record), estimatedBytesOf(row));
+      progress.set(record, refused.has(index) ? 'dropped' : 'stored');
     }
   }
 
@@ -111,11 +116,15 @@ export function createRequestRecords({
   }
 
   async function storeAll(): Promise<boolean> {
-    countNotStored(unstored.takeEvicted());
+    for (const [tenant, requests] of unstored.takeEvicted()) {
+      shares.addNotStored(tenant, requests);
+      countNotStored(requests);
+    }
     for (const row of minutes.add(liveStats.recent())) figures.set(String(row.minute), row);
+    takeErrors();
     try {
       for (let taken = take(); taken.length > 0; taken = take()) await storeSome(taken);
-      for (const row of errors.takeChanged()) errorRows.set(errorKeyOf(row), row);
+      takeErrors();
       await figures.write();
       await errorRows.write();
       await storeShares();
@@ -127,6 +136,10 @@ export function createRequestRecords({
   }
 
   const take = () => unstored.take(recordsPerWrite);
+
+  function takeErrors(): void {
+    for (const row of errors.takeChanged()) errorRows.set(errorKeyOf(row), row);
+  }
 
   /** What has ended before the call is stored afterwards. Writes never run at the same time. */
   async function flush(): Promise<boolean> {
@@ -150,7 +163,7 @@ export function createRequestRecords({
   };
 }
 
-function bytesOf(row: RecordRow): number {
+function estimatedBytesOf(row: RecordRow): number {
   let bytes = fixedBytes;
   for (const value of Object.values(row)) if (typeof value === 'string') bytes += value.length;
   return bytes;

@@ -2,9 +2,9 @@
 
 import { type Row, textOf } from '../store/database.ts';
 import type { ErrorRow } from '../store/request-records.ts';
-import type { RequestRecord } from '../telemetry/request-record.ts';
+import { type RequestRecord, tenantIdOf } from '../telemetry/request-record.ts';
 import { minuteOf, secondsPerMinute } from './minute-figures.ts';
-import { bankErrorOf, tenantOf } from './request-rows.ts';
+import { bankErrorOf } from './request-rows.ts';
 
 /** One error: what failed for whom, and how often. */
 export interface ErrorCount {
@@ -75,7 +75,7 @@ function errorOf(record: RequestRecord, instance: string): Omit<ErrorRow, 'reque
     bank_status: isOfBank ? String(status) : '',
     bank_error: isOfBank ? (bankErrorOf(record) ?? '') : '',
     client: request?.client ?? refusedClient?.name ?? '',
-    tenant: tenantOf(record),
+    tenant: tenantIdOf(record),
     operation: request?.operation ?? '',
     environment,
     last_at: endedAtMs,

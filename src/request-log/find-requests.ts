@@ -2,15 +2,16 @@
 
 import type { Row } from '../store/database.ts';
 import type { RecordConditions, RequestRecordTable } from '../store/request-records.ts';
+import { tenantIdOf } from '../telemetry/request-record.ts';
 import type { RequestSearch, SearchResult, StoredRequest } from '../telemetry/request-search.ts';
 import type { UnstoredRequests } from '../telemetry/unstored-requests.ts';
-import { requestOf, requestOfRunning, rowOf, tenantOf, tenantOfRunning } from './request-rows.ts';
+import { requestOf, requestOfRunning, rowOf, tenantIdOfRunning } from './request-rows.ts';
 import { clockMarginMs, sliceOf } from './slices.ts';
 
 interface SearchDependencies {
   readonly table: Pick<RequestRecordTable, 'find' | 'countNotStored'>;
-  /** Stores what has ended so far. Never rejects. */
-  readonly flush: () => Promise<unknown>;
+  /** Stores what has ended so far. Never rejects. @returns whether all of it is stored */
+  readonly flush: () => Promise<boolean>;
   readonly unstored: Pick<UnstoredRequests, 'running' | 'waiting'>;
   /** The name of this instance. */
   readonly instance: string;
@@ -40,13 +41,14 @@ export function createRequestSearch({
 }: SearchDependencies): RequestSearch {
   const viewOf = (row: Row) => requestOf(row, tenants.nameOf);
 
-  /** Requests of this instance that run, for a search by X-Request-ID only. */
+  /** Requests of this instance that run, for a search by X-Request-ID and tenant only. */
   function runningOf({ requestId, tenants: wanted, ...others }: RecordConditions): readonly StoredRequest[] {
     if (requestId === undefined || isRestricted(others)) return [];
     return unstored
       .running(requestId)
-      .filter((one) => !wanted || wanted.includes(tenantOfRunning(one)))
-      .map((one) => requestOfRunning(one, instance, now()));
+      .filter((one) => !wanted || wanted.includes(tenantIdOfRunning(one)))
+      .map((one) => requestOfRunning(one, instance, now()))
+      .filter(({ at }) => Date.parse(at) >= others.fromMs && Date.parse(at) < others.toMs);
   }
 
   /** Records of this instance that wait, while the database is unavailable. */
@@ -54,18 +56,24 @@ export function createRequestSearch({
     if (requestId === undefined || isRestricted(others)) return [];
     return unstored
       .waiting(requestId)
-      .filter((record) => !wanted || wanted.includes(tenantOf(record)))
+      .filter((record) => !wanted || wanted.includes(tenantIdOf(record)))
       .map((record) => viewOf(rowOf(record, instance)));
   }
 
   async function search(conditions: RecordConditions, limit: number): Promise<SearchResult> {
     const running = runningOf(conditions);
-    await flush(); // if it fails, the read fails as well
+    const isStored = await flush(); // a full disk refuses writes, and answers reads
     const { rows, searchedFromMs } = await table.find(conditions, limit);
+    const stored = rows.map(viewOf);
+    const hasEnded = (one: StoredRequest) => stored.some((other) => isSameRequest(one, other));
     return {
-      requests: [...running, ...rows.map(viewOf)],
+      requests: [
+        ...running.filter((one) => !hasEnded(one)),
+        ...(isStored ? [] : waitingOf(conditions)),
+        ...stored,
+      ],
       searchedFromMs,
-      isComplete: searchedFromMs <= conditions.fromMs,
+      isComplete: isStored && searchedFromMs <= conditions.fromMs,
       notStored: await table.countNotStored(
         sliceOf(searchedFromMs),
         sliceOf(conditions.toMs),
@@ -100,6 +108,15 @@ export function createRequestSearch({
       ),
   };
 }
+
+/** The time at which a request was received is computed again when it ends. Milliseconds. */
+const maxClockDifferenceMs = 50;
+
+/** Whether both are one request of one instance. */
+const isSameRequest = (one: StoredRequest, other: StoredRequest): boolean =>
+  one.xRequestId.toLowerCase() === other.xRequestId.toLowerCase() &&
+  one.instance === other.instance &&
+  Math.abs(Date.parse(one.at) - Date.parse(other.at)) <= maxClockDifferenceMs;
 
 /** Whether there are conditions other than a time. */
 const isRestricted = ({ fromMs: _, toMs: __, ...others }: Partial<RecordConditions>): boolean =>

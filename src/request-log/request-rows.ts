@@ -7,7 +7,7 @@ import type { Row } from '../store/database.ts';
 import { textOf } from '../store/database.ts';
 import type { RecordRow } from '../store/request-records.ts';
 import { isFailedCall } from '../telemetry/live-stats.ts';
-import { type RequestRecord, type RunningRequest, roundMs } from '../telemetry/request-record.ts';
+import { type RequestRecord, type RunningRequest, roundMs, tenantIdOf } from '../telemetry/request-record.ts';
 import {
   type RequestOutcome,
   type RequestStep,
@@ -25,7 +25,7 @@ export function rowOf(record: RequestRecord, instance: string): RecordRow {
     request_id: requestId,
     operation: request?.operation ?? null,
     client: request?.client ?? refusedClient?.name ?? null,
-    tenant: tenantOf(record) || null,
+    tenant: tenantIdOf(record) || null,
     environment: record.environment ?? null,
     product: request?.product ?? null,
     payment_id: paymentIdOf(record),
@@ -39,10 +39,6 @@ export function rowOf(record: RequestRecord, instance: string): RecordRow {
     events: JSON.stringify(stepsOf(events)),
   };
 }
-
-/** As in records; empty if it is unknown. */
-export const tenantOf = ({ request, refusedClient }: RequestRecord): string =>
-  request?.tenantId ?? refusedClient?.tenantId ?? '';
 
 /** Of a path that was refused, only an id of the strict set: others may be any text. */
 function paymentIdOf({ request, error, events }: RequestRecord): string | null {
@@ -155,5 +151,5 @@ export function requestOfRunning(
 }
 
 /** What records contain for the tenant of a running request. */
-export const tenantOfRunning = ({ request: { client, identities } }: RunningRequest): string =>
+export const tenantIdOfRunning = ({ request: { client, identities } }: RunningRequest): string =>
   recordedTenantOf(client.tenant, identities);

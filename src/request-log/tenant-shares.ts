@@ -15,8 +15,8 @@ export interface TenantShares {
   admit(tenant: string, lane: RecordLane): boolean;
   /** Counts a record that is stored. */
   add(tenant: string, bytes: number): void;
-  /** Counts a record that cannot be stored for another reason. */
-  addNotStored(tenant: string): void;
+  /** Counts records that cannot be stored for another reason. */
+  addNotStored(tenant: string, records: number): void;
   /** What was counted since the last call, to be added to that of the other instances. */
   takeNew(): readonly ShareRow[];
   /** For what could not be added. */
@@ -107,8 +107,8 @@ export function createTenantShares(
       usage.stored += bytes;
       usage.new.bytes += bytes;
     },
-    addNotStored(tenant) {
-      usageOf(tenant).new.notStored += 1;
+    addNotStored(tenant, records) {
+      usageOf(tenant).new.notStored += records;
     },
     takeNew() {
       const rows = [...unwritten, ...takeUsages()];

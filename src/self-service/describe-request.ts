@@ -28,15 +28,18 @@ export function describeRequest(
     explanation: explanationOf(request),
     help: error !== null && errorPageUrl !== null ? `${errorPageUrl}#${error.toLowerCase()}` : null,
     seenByBank: seenByBank(request),
-    servedFrom: sources.find((source) => source === request.servedFrom) ?? 'gateway',
+    servedFrom:
+      status === null ? null : (sources.find((source) => source === request.servedFrom) ?? 'gateway'),
     durationMs,
   };
 }
 
 const sources = ['bank', 'cache', 'stale-cache', 'shared', 'ledger'] as const;
 
-function seenByBank({ operation, error, servedFrom, steps }: StoredRequest): ReportedRequest['seenByBank'] {
+function seenByBank(request: StoredRequest): ReportedRequest['seenByBank'] {
+  const { operation, status, error, servedFrom, steps } = request;
   if (operation === null) return 'no'; // it was refused before the pipeline
+  if (status === null) return 'maybe'; // a call is a step only when it has ended
   const calls = steps.filter(({ what }) => what === 'call' || what === 'late-answer');
   if (servedFrom === 'bank' || calls.some(({ status }) => status !== undefined)) return 'yes';
   const errors = [error, ...calls.map((call) => call.error)];

@@ -41,9 +41,10 @@ const request = z.object({
   seenByBank: z.enum(['yes', 'maybe', 'no']).describe('Whether the bank can have received this request.'),
   servedFrom: z
     .enum(['bank', 'cache', 'stale-cache', 'shared', 'ledger', 'gateway'])
+    .nullable()
     .describe(
       'Where the response came from. `shared`: the response to a status read of the same payment at the same time. `ledger`: the ' +
-        'stored response to the first request with this X-Request-ID. `gateway`: an error of the gateway.',
+        'stored response to the first request with this X-Request-ID. `gateway`: an error of the gateway. Null while the request is running.',
     ),
   durationMs: z.number().nullable(),
 });

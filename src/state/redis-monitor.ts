@@ -12,7 +12,7 @@ const minCheckTimeoutMs = 250;
 /** Above this part of `maxmemory`, what is left must be kept for everything except records of requests. */
 const maxUsedPart = 0.8;
 /** The warning while `isNearlyFull`. */
-export const nearlyFull = `Redis uses more than ${maxUsedPart * 100} % of maxmemory: no records of requests are stored. Raise maxmemory, or reduce requests.maxStoredPerTenant.`;
+export const nearlyFull = `Redis uses more than ${maxUsedPart * 100} % of maxmemory: the contract report is not stored. Raise maxmemory, or reduce contract.keepFor.`;
 /** The number of hash slots of a cluster. */
 const slotCount = 16384;
 
@@ -35,7 +35,7 @@ export interface RedisMonitor {
   start(ms: number): Promise<RedisHealth>;
   /** What the last check found wrong; `undefined` before the first check. */
   problem(): string | undefined;
-  /** Whether a node uses so much of its `maxmemory` that no records of requests should be stored. */
+  /** Whether a node uses so much of its `maxmemory` that the contract report should not be stored. */
   isNearlyFull(): boolean;
   /** Checks again without waiting for the next interval. */
   checkNow(): void;

@@ -82,7 +82,7 @@ const tables = (types: { readonly bytes: string; readonly time: string }) => `
     environment text NOT NULL,
     status text NOT NULL,
     seen_at ${types.time} NOT NULL,
-    -- What has shown it: see SeenBy in payment-statuses.ts.
+    -- What has shown it: see SeenBy in payment-history.ts.
     seen_by text NOT NULL,
     -- Of the request that has shown it; NULL for reads of the gateway itself.
     request_id text,

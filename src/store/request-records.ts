@@ -138,7 +138,7 @@ export interface FoundRecords {
   readonly searchedFromMs: number;
 }
 
-/** Of a search without X-Request-ID and payment, so many records at most are looked at: the caller can continue it. */
+/** Of the records that match the conditions with an index, a search looks at so many at most: the caller can continue it. */
 const maxLookedAt = 20_000;
 /** Records that were received in one millisecond. */
 const maxAtOnce = 1_000;
@@ -152,7 +152,7 @@ export function createRequestRecordTable(database: Database) {
     limit: number,
     lookedAt: number,
   ): Promise<readonly Row[]> {
-    const { values, indexed, others } = textOf(conditions);
+    const { values, indexed, others } = whereOf(conditions);
     // An id has few records: by the index of the time, all of the others would be looked at first.
     const isById = conditions.requestId !== undefined;
     return database.query(
@@ -165,7 +165,7 @@ export function createRequestRecordTable(database: Database) {
 
   /** Since when all records have been looked at, if there are more than one search looks at. */
   async function oldestLookedAt(conditions: RecordConditions): Promise<number | undefined> {
-    const { values, indexed } = textOf(conditions, true);
+    const { values, indexed } = whereOf(conditions, true);
     const [row] = await database.query(
       `SELECT received_at FROM request_record WHERE ${indexed.join(' AND ')}
        ORDER BY received_at DESC LIMIT 1 OFFSET ${maxLookedAt - 1}`,
@@ -256,7 +256,7 @@ export function createRequestRecordTable(database: Database) {
 }
 
 /** Conditions for which there is an index, and the others. @param withoutOthers whether only the first ones are needed */
-function textOf(conditions: RecordConditions, withoutOthers = false) {
+function whereOf(conditions: RecordConditions, withoutOthers = false) {
   const values: (string | number)[] = [];
   const bound = (value: string | number) => `$${values.push(value)}`;
   const { requestId, paymentId, tenants, fromMs, toMs } = conditions;

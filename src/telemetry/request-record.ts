@@ -65,6 +65,10 @@ export interface RefusedClient extends Pick<Client, 'name' | 'tenant'> {
   readonly tenantId: string;
 }
 
+/** As in stored records; empty if it is unknown. */
+export const tenantIdOf = ({ request, refusedClient }: RequestRecord): string =>
+  request?.tenantId ?? refusedClient?.tenantId ?? '';
+
 /** Why the gateway itself failed a request. */
 export interface RequestFailure {
   readonly code: ErrorCode;

@@ -35,14 +35,8 @@ export type RequestStep = Readonly<Record<string, string | number>>;
  * `refused-by-bank`: the bank answered 4xx, or rejected the payment. `failed`: the bank did not answer, or with 5xx. `refused`: by the
  * gateway. `in-doubt`: it is unknown what the bank has done.
  */
-export const requestOutcomes = [
-  'succeeded',
-  'refused-by-bank',
-  'failed',
-  'refused',
-  'in-doubt',
-  'running',
-] as const;
+export const storedOutcomes = ['succeeded', 'refused-by-bank', 'failed', 'refused', 'in-doubt'] as const;
+export const requestOutcomes = [...storedOutcomes, 'running'] as const;
 
 /** Where an answer came from; errors of the gateway have none of these. */
 export const answerSources = ['bank', 'cache', 'stale-cache', 'shared', 'ledger'] as const;

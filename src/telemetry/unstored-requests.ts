@@ -2,19 +2,24 @@
 
 import type { Lane } from '../pis/operations.ts';
 import type { TimedEvent } from '../request/request-events.ts';
-import type { RequestObserver, RequestRecord, RunningRequest } from './request-record.ts';
+import {
+  type RequestObserver,
+  type RequestRecord,
+  type RunningRequest,
+  tenantIdOf,
+} from './request-record.ts';
 
 export interface UnstoredRequests extends Required<RequestObserver> {
   /** Those with this id, newest first. @param xRequestId in any letter case (likewise below) */
   running(xRequestId: string): readonly RunningRequest[];
   /** Records that wait to be stored, newest first. */
   waiting(xRequestId: string): readonly RequestRecord[];
-  /** Removes the records that wait longest: payments first. */
+  /** Removes records: writes, then reads, polls and refusals, each in their order. */
   take(count: number): readonly RequestRecord[];
   /** For records that could not be stored. */
   putBack(records: readonly RequestRecord[]): void;
-  /** How many records were removed since the last call because too many waited. */
-  takeEvicted(): number;
+  /** By tenant, how many records were removed since the last call because too many waited. */
+  takeEvicted(): ReadonlyMap<string, number>;
   /** @param listener called when so many records wait; replaces the former listener */
   onBatch(records: number, listener: () => void): void;
 }
@@ -32,24 +37,30 @@ const maxWaiting = 2_000;
 export function createUnstoredRequests(maxPerLane = maxWaiting): UnstoredRequests {
   /** By their events, which their records will have. */
   const running = new Map<readonly TimedEvent[], RunningRequest>();
-  const waiting: Readonly<Record<RecordLane, Set<RequestRecord>>> = {
+  const waiting: Record<RecordLane, Set<RequestRecord>> = {
     write: new Set(),
     read: new Set(),
     status: new Set(),
     refused: new Set(),
   };
-  let evicted = 0;
+  let evicted = new Map<string, number>();
   let batch = { records: Number.POSITIVE_INFINITY, listener: () => {} };
 
   const countWaiting = () => lanes.reduce((sum, lane) => sum + waiting[lane].size, 0);
 
   function add(record: RequestRecord): void {
-    const ofLane = waiting[laneOf(record)];
-    ofLane.add(record);
-    if (ofLane.size <= maxPerLane) return;
-    const [oldest] = ofLane;
-    if (oldest) ofLane.delete(oldest);
-    evicted += 1;
+    waiting[laneOf(record)].add(record);
+    evict(laneOf(record));
+  }
+
+  /** Removes the oldest records beyond the limit. */
+  function evict(lane: RecordLane): void {
+    for (const oldest of waiting[lane]) {
+      if (waiting[lane].size <= maxPerLane) return;
+      waiting[lane].delete(oldest);
+      const tenant = tenantIdOf(oldest);
+      evicted.set(tenant, (evicted.get(tenant) ?? 0) + 1);
+    }
   }
 
   return {
@@ -83,12 +94,16 @@ export function createUnstoredRequests(maxPerLane = maxWaiting): UnstoredRequest
       return taken;
     },
     putBack(records) {
-      for (const record of records) add(record);
+      for (const lane of lanes) {
+        const older = records.filter((record) => laneOf(record) === lane);
+        waiting[lane] = new Set([...older, ...waiting[lane]]);
+        evict(lane);
+      }
     },
     takeEvicted() {
-      const count = evicted;
-      evicted = 0;
-      return count;
+      const counts = evicted;
+      evicted = new Map();
+      return counts;
     },
     onBatch(records, listener) {
       batch = { records, listener };

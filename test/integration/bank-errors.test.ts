@@ -65,6 +65,8 @@ describe('a bank that refuses every initiation', () => {
       [requestId],
     );
     assert.equal((await read('/api/search?error=CERTIFICATE_REVOKED')).requests.length, 1);
+    const invalid = await callAdminApi(gateway, 'GET', '/api/search?client=a%00b');
+    assert.equal(invalid.status, 400, invalid.text);
     const [error] = await read('/api/errors');
     assert.deepEqual(
       [error.bankStatus, error.bankError, error.code, error.count],

@@ -42,7 +42,7 @@ describe('a full Redis', { skip: skipWithoutRedisServer }, () => {
 });
 
 describe('a Redis that is nearly full', { skip: skipWithoutRedisServer }, () => {
-  test('gets no records of requests, so that its memory is left for payments', async (t) => {
+  test('gets no contract report, so that its memory is left for cached statuses', async (t) => {
     const redis = await startRedis(t, ['--maxmemory', '8mb', '--maxmemory-policy', 'noeviction']);
     const state = await openRedisState(t, { kind: 'single', url: redis.url });
     const write = (number: number) =>

@@ -42,7 +42,7 @@ describe('penstock payment', () => {
     assert.deepEqual((await showPayment(call, 'a/b', { environment: 'sandbox' })).lines, [
       line,
       '  2026-11-22T03:00:01.000Z  cancellation: refused-by-bank 405 SERVICE_INVALID  by checkout  X-Request-ID id',
-      '  Earlier requests may be missing: their records are not kept any longer.',
+      '  Earlier requests may be missing: records are kept for requests.keepFor, and the newest 200 are shown; penstock search --payment lists more.',
     ]);
     assert.deepEqual(calls, [['GET', '/payments/sandbox/a%2Fb']]);
   });

@@ -74,7 +74,7 @@ describe('the share of a tenant in the records of requests', () => {
   test('counts the records that are not stored', () => {
     const { shares, fill } = createShares();
     fill('one', 'write', 0);
-    shares.addNotStored('other');
+    shares.addNotStored('other', 1);
     assert.deepEqual(
       shares.takeNew().map(({ tenant, not_stored: notStored }) => [tenant, notStored]),
       [

@@ -29,8 +29,8 @@ describe('requests that are not stored', () => {
     for (const one of polls) unstored.onRequestEnd(one);
     for (let refusals = 0; refusals < 4; refusals++)
       unstored.onRequestEnd({ ...failedRecord('PATH_UNKNOWN', 404), request: undefined });
-    assert.equal(unstored.takeEvicted(), 3);
-    assert.equal(unstored.takeEvicted(), 0);
+    assert.deepEqual([...unstored.takeEvicted().values()], [2, 1], 'polls of a tenant, and a refusal');
+    assert.equal(unstored.takeEvicted().size, 0);
     assert.deepEqual(unstored.take(4), [payment, ...polls.slice(2)]);
   });
 
@@ -44,6 +44,16 @@ describe('requests that are not stored', () => {
     assert.deepEqual(unstored.waiting(requestId), []);
     unstored.putBack(taken);
     assert.deepEqual(unstored.waiting(requestId), [two, one]);
+  });
+
+  test('stay in their order when they are put back, so that the oldest ones are removed first', () => {
+    const unstored = createUnstoredRequests(3);
+    const records = Array.from({ length: 4 }, () => requestRecord());
+    for (const record of records.slice(0, 2)) unstored.onRequestEnd(record);
+    const taken = unstored.take(2);
+    for (const record of records.slice(2)) unstored.onRequestEnd(record);
+    unstored.putBack(taken);
+    assert.deepEqual(unstored.take(10), records.slice(1));
   });
 
   test('without an id are not kept, because nobody could find them', () => {
