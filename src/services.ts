@@ -134,7 +134,7 @@ export function createServices(
   );
   const database = databaseMetrics.measured;
 
-  const timeline = createTimeline({ journals: state.journals, instance: instanceId, log });
+  const timeline = createTimeline(database, instanceId, log);
   const fleet = createFleet({ state, ownId: instanceId, events: fleetEvents(timeline) });
 
   const activeEnvironment = createActiveEnvironment(
@@ -278,7 +278,12 @@ export function createServices(
   });
 
   const deletionTask = createPeriodicTask(async () => {
-    await Promise.allSettled([ledger.deleteExpired(), affinity.deleteExpired(), instances.deleteEnded()]);
+    await Promise.allSettled([
+      ledger.deleteExpired(),
+      affinity.deleteExpired(),
+      instances.deleteEnded(),
+      timeline.deleteExpired(),
+    ]);
     return deletionIntervalMs;
   });
 

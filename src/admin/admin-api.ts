@@ -162,7 +162,7 @@ export function createAdminApi({
 
     listTimeline({ query }) {
       const { fromMs, toMs } = periodOf(query, defaultTimelineMs);
-      return timeline.read(fromMs, toMs);
+      return timeline.read(fromMs, query.to === undefined ? latestMs : toMs); // the clock of the database may be ahead
     },
 
     async searchRequests({ query: { from, to, limit, ...conditions } }) {
@@ -237,6 +237,9 @@ export function createAdminApi({
 
 const maxAuditRecords = 100;
 const maxDecisions = 100;
+/** The end of the time that `Date` knows. */
+const latestMs = 8_640_000_000_000_000;
+
 const allTime = { fromMs: 0, toMs: Number.POSITIVE_INFINITY };
 /** The lengths of periods whose beginning is not given. Milliseconds. */
 const defaultTimelineMs = 24 * 3_600_000;

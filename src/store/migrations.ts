@@ -94,6 +94,22 @@ const tables = (types: { readonly bytes: string; readonly time: string }) => `
   );
   INSERT INTO failover (only_row, id, timeline, noticed_at) VALUES (true, 'none', current_timeline(), 0);
 
+  -- What changed on any instance, and who asked for it.
+  CREATE TABLE timeline (
+    -- Several instances may notice one event: they give it the same id.
+    id text PRIMARY KEY,
+    happened_at ${types.time} NOT NULL,
+    kind text NOT NULL,
+    instance text NOT NULL,
+    who text,
+    environment text,
+    lane text,
+    text text NOT NULL,
+    -- JSON.
+    details text NOT NULL
+  );
+  CREATE INDEX timeline_happened_at ON timeline (happened_at);
+
   CREATE TABLE active_environment (
     only_row boolean PRIMARY KEY CHECK (only_row),
     environment text NOT NULL,

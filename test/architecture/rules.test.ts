@@ -19,7 +19,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   store: ['request', 'config'],
   state: ['request', 'config', 'certificates', 'store'],
   'version.ts': [],
-  telemetry: ['pis', 'request', 'config', 'certificates', 'state', 'version.ts'],
+  telemetry: ['pis', 'request', 'config', 'certificates', 'store', 'state', 'version.ts'],
   'request-log': foundation,
   ...Object.fromEntries(parts.map((part) => [part, foundation])),
   'self-service': [...foundation, 'idempotency'],
