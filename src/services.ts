@@ -1,5 +1,6 @@
 /** The objects that outlive a reload of the configuration. Created once, before the first request handler. */
 
+import { createSessions, type Sessions } from './admin/sessions.ts';
 import type { Config } from './config/schema.ts';
 import { type ContractGuard, createContractGuard } from './contract-guard/create-contract-guard.ts';
 import {
@@ -32,7 +33,7 @@ import { createRequestRecords, type RequestRecords } from './request-log/create-
 import { createLookUpLimits, type LookUpLimits } from './self-service/look-up-limits.ts';
 import { type EncryptedState, withEncryption } from './state/create-state.ts';
 import { createMemoryState } from './state/memory.ts';
-import type { KeyValues, State } from './state/ports.ts';
+import type { State } from './state/ports.ts';
 import { createStateHeartbeat, type StateHeartbeat } from './state-heartbeat.ts';
 import { paymentKeyOf } from './status-cache/cache-key.ts';
 import { createStatusCacheServices, type StatusCacheServices } from './status-cache/cache-status.ts';
@@ -79,8 +80,7 @@ export interface Services {
   readonly instanceId: string;
   readonly fleet: Fleet;
   readonly timeline: Timeline;
-  /** Those of `state`; values are encrypted if a key is configured. */
-  readonly encryptedKeyValues: KeyValues;
+  readonly sessions: Sessions;
   readonly stateHeartbeat: StateHeartbeat;
   readonly identities: IdentityTable;
   readonly names: KnownNames;
@@ -154,6 +154,7 @@ export function createServices(
   });
   const affinity = createAffinityStore(createPaymentTable(database), config.payments.rememberFor);
   const encryptedState = { ...state, ...withEncryption(state, config.state) };
+  const sessions = createSessions(database, encryptedState.keys);
   const identities = createIdentityTable(database);
   const names = createKnownNames(identities);
   const { withNames } = names;
@@ -283,6 +284,7 @@ export function createServices(
       affinity.deleteExpired(),
       instances.deleteEnded(),
       timeline.deleteExpired(),
+      sessions.deleteExpired(),
     ]);
     return deletionIntervalMs;
   });
@@ -305,7 +307,7 @@ export function createServices(
     instanceId,
     fleet,
     timeline,
-    encryptedKeyValues: encryptedState.keyValues,
+    sessions,
     stateHeartbeat,
     identities,
     names,

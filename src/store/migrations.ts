@@ -110,6 +110,16 @@ const tables = (types: { readonly bytes: string; readonly time: string }) => `
   );
   CREATE INDEX timeline_happened_at ON timeline (happened_at);
 
+  -- Sessions of operators, and sign-ins that have begun.
+  CREATE TABLE operator_session (
+    -- Of the id in the cookie.
+    key_hash text PRIMARY KEY,
+    -- JSON; encrypted where a key is configured.
+    record text NOT NULL,
+    expires_at ${types.time} NOT NULL
+  );
+  CREATE INDEX operator_session_expires_at ON operator_session (expires_at);
+
   CREATE TABLE active_environment (
     only_row boolean PRIMARY KEY CHECK (only_row),
     environment text NOT NULL,

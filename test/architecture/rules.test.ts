@@ -36,7 +36,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   'database-metrics.ts': ['store', 'telemetry'],
   'state-heartbeat.ts': ['state', 'periodic-task.ts'],
   'services.ts': [
-    ...[...foundation, ...parts, 'request-log', 'self-service'],
+    ...[...foundation, ...parts, 'request-log', 'self-service', 'admin'],
     ...['periodic-task.ts', 'database-heartbeat.ts', 'database-metrics.ts', 'state-heartbeat.ts'],
   ],
   'request-handler.ts': [...foundation, ...parts, 'self-service', 'admin', 'pipeline.ts', 'services.ts'],

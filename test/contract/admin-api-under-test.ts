@@ -110,12 +110,11 @@ export function startAdminApi(
     environments: { sandbox: { baseUrl: 'https://bank.example' } },
     admin: { hosts: ['gateway.internal'], ...adminSettings },
   });
-  const sessions = createSessions(state.keyValues, state.pubsub);
+  const sessions = createSessions(database);
   const credentials = { operators, oidcClientSecret: undefined, oidcCa: undefined };
   const access = createOperatorAccess(admin, credentials, sessions);
   const throttle = createSignInThrottle();
-  const { keyValues } = state;
-  const signIn = createSignIn({ access, sessions, keyValues, throttle, audit, log }).handlers;
+  const signIn = createSignIn({ access, sessions, throttle, audit, log }).handlers;
   const isSwitchBack = createIsSwitchBack(audit);
   const events = createEventStream({
     ...common,
