@@ -1,6 +1,6 @@
 /**
- * What an instance does every second as a member of the fleet, from its start to its stop: it reports, looks for lost instances, and
- * feeds the event stream.
+ * What an instance does every second as a member of the fleet, from its start to its stop: it stores its report, reads those of the
+ * others, looks for lost instances, and feeds the event stream.
  */
 
 import type { EventStream } from './admin/event-stream.ts';
@@ -15,29 +15,30 @@ import { createProcessFigures } from './telemetry/process-figures.ts';
 import { version } from './version.ts';
 
 interface FleetTasks {
-  /** Sends the first report at once. */
+  /** Stores the first report at once. */
   start(): void;
   /** Announces the stop. Never rejects. @param why such as a signal */
   stop(why?: string): Promise<void>;
 }
 
 interface FleetTasksDependencies {
-  readonly services: Pick<Services, 'instanceId' | 'fleet' | 'timeline' | 'telemetry' | 'notifications'>;
+  readonly services: Pick<Services, 'currentConfig' | 'fleet' | 'timeline' | 'telemetry' | 'notifications'>;
   readonly requestHandlers: RequestHandlers;
   readonly listenerCertificate: Pick<ListenerCertificate, 'certificates'>;
   readonly readiness: Pick<ReadinessCheck, 'withoutCertificates'>;
   readonly events: Pick<EventStream, 'publish'>;
 }
 
-/** How long after the end of each second of the clock the report is sent. Milliseconds. */
+/** How long after the end of each second of the clock the report is stored. Milliseconds. */
 const reportOffsetMs = 50;
-/** The same for the event stream: until then, the reports of the other instances have arrived. */
-const eventOffsetMs = 300;
+/** The same for the read of all reports, and for the event stream: all instances then show the same seconds. */
+const readOffsetMs = 250;
+const eventOffsetMs = 350;
 /** How often lost instances are looked for: a reader of the event stream must see one within three seconds. Milliseconds. */
 const checkEveryMs = 250;
 
 export function createFleetTasks({
-  services: { instanceId, fleet, timeline, telemetry, notifications },
+  services: { currentConfig, fleet, timeline, telemetry, notifications },
   requestHandlers,
   listenerCertificate,
   readiness,
@@ -45,7 +46,7 @@ export function createFleetTasks({
 }: FleetTasksDependencies): FleetTasks {
   const processFigures = createProcessFigures();
   const createReport = createInstanceReport({
-    instanceId,
+    configuration: () => currentConfig.value,
     readiness: readiness.withoutCertificates,
     circuits: () => requestHandlers.current.upstreams.circuits(),
     limiters: () => requestHandlers.current.upstreams.limiters(),
@@ -54,7 +55,7 @@ export function createFleetTasks({
   });
   const recordCertificates = createCertificateTimeline(timeline);
 
-  function sendReport(): void {
+  function storeReport(): void {
     const seconds = telemetry.liveStats.recent();
     fleet.publish(createReport(seconds), seconds);
     recordCertificates([
@@ -65,8 +66,12 @@ export function createFleetTasks({
 
   const tasks = [
     createPeriodicTask(async () => {
-      sendReport();
+      storeReport();
       return msUntilNextSecond(reportOffsetMs);
+    }),
+    createPeriodicTask(async () => {
+      await fleet.read();
+      return msUntilNextSecond(readOffsetMs);
     }),
     createPeriodicTask(async () => {
       events.publish();
@@ -85,7 +90,7 @@ export function createFleetTasks({
       processFigures.start();
       const details = { version, node: process.version };
       timeline.record({ kind: 'start', text: `version ${version} started`, details });
-      sendReport();
+      storeReport();
       for (const task of tasks) task.start();
     },
     async stop(why) {

@@ -54,6 +54,7 @@ import { createPaymentTable } from './store/payments.ts';
 import { postgresWarnings } from './store/postgres-settings.ts';
 import { createTelemetry, type Telemetry } from './telemetry/create-telemetry.ts';
 import { createFleet, type Fleet, type FleetEvents } from './telemetry/fleet.ts';
+import { createReportTable } from './telemetry/fleet-reports.ts';
 import { newInstanceName } from './telemetry/instance-name.ts';
 import type { Log } from './telemetry/log.ts';
 import { createTimeline, type Timeline } from './telemetry/timeline.ts';
@@ -135,7 +136,9 @@ export function createServices(
   const database = databaseMetrics.measured;
 
   const timeline = createTimeline(database, instanceId, log);
-  const fleet = createFleet({ state, ownId: instanceId, events: fleetEvents(timeline) });
+  /** On the connection of the heartbeat: a report must not wait behind payments. */
+  const reports = createReportTable(usableWhen(() => databaseHeartbeat.isPrepared(), heartbeatDatabase));
+  const fleet = createFleet(reports, instanceId, fleetEvents(timeline));
 
   const activeEnvironment = createActiveEnvironment(
     createActiveEnvironmentTable(heartbeatDatabase),
@@ -285,6 +288,7 @@ export function createServices(
       instances.deleteEnded(),
       timeline.deleteExpired(),
       sessions.deleteExpired(),
+      reports.deleteOld(),
     ]);
     return deletionIntervalMs;
   });
@@ -350,21 +354,21 @@ function statusPlaces(state: EncryptedState & State, isAlone: boolean): CachePla
 
 /** Every instance notices that another one is lost: the id makes it one entry. */
 const fleetEvents = (timeline: Timeline): FleetEvents => ({
-  onLost: ({ id, name, version, since, at, figures }) =>
+  onLost: ({ id, name, version, since, lastSeen, figures }) =>
     timeline.record({
       kind: 'lost',
       instance: name,
-      text: `no report since ${at}: the instance was killed, has crashed, or is cut off`,
-      details: { id, version, since, lastSeen: at, figures },
-      id: `lost:${id}:${at}`,
+      text: `no report since ${lastSeen}: the instance was killed, has crashed, or is cut off`,
+      details: { id, version, since, lastSeen, figures },
+      id: `lost:${id}:${lastSeen}`,
     }),
-  onReturned: ({ id, name, at }) =>
+  onReturned: ({ id, name, lastSeen }) =>
     timeline.record({
       kind: 'start',
       instance: name,
-      text: `reports again, after an interruption since ${at}`,
-      details: { id, lastSeen: at },
-      id: `returned:${id}:${at}`,
+      text: `reports again, after an interruption since ${lastSeen}`,
+      details: { id, lastSeen },
+      id: `returned:${id}:${lastSeen}`,
     }),
 });
 

@@ -213,16 +213,27 @@ export const instances = listOf(
     name: z.string().describe('As `instance` in log lines; new after every start.'),
     id: z.string().describe('Identifies the instance: at present the same as `name`.'),
     version: z.string(),
-    since: dateTime.describe('When it started.'),
+    since: dateTime.describe('When it started, on the clock of the database.'),
     ready: z.boolean(),
     reasons: listOf(z.string()).describe('Why it is not ready, and warnings.'),
     status: z
       .enum(['up', 'down', 'stopped', 'unknown'])
       .describe(
-        '`down`: no report for 2.5 seconds. `stopped`: it has announced its stop. `unknown`: the instance that responds receives no ' +
-          'reports, because Redis is unavailable. Listed for an hour after the last report.',
+        '`down`: no report for 2.5 seconds. `stopped`: it has announced its stop. `unknown`: the instance that responds can read no ' +
+          'reports, because the database is unavailable. Listed for an hour after the last report.',
       ),
-    lastSeen: dateTime.describe('Time of the last report.'),
+    lastSeen: dateTime.describe('Time of the last report, on the clock of the database.'),
+    clockDifferenceMs: z
+      .int()
+      .describe(
+        'By how many milliseconds its clock is ahead of that of the database; negative if it is behind.',
+      ),
+    configurationHash: z
+      .string()
+      .describe(
+        'SHA-256 of its effective configuration, without secrets and the settings in which instances may differ, such as ports. ' +
+          'Instances with the same hash have the same configuration.',
+      ),
     figures: z
       .object({
         requestsPerSecond: z.number(),

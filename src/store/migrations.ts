@@ -94,6 +94,34 @@ const tables = (types: { readonly bytes: string; readonly time: string }) => `
   );
   INSERT INTO failover (only_row, id, timeline, noticed_at) VALUES (true, 'none', current_timeline(), 0);
 
+  -- What each instance reported last, for operators. Unlike \`instance\`, nothing depends on it, and it stays for an hour after the end.
+  CREATE TABLE instance_report (
+    id text PRIMARY KEY,
+    started_at ${types.time} NOT NULL,
+    reported_at ${types.time} NOT NULL,
+    -- When it has announced its end.
+    stopped_at ${types.time},
+    version text NOT NULL,
+    -- By how much its clock is ahead of that of the database.
+    clock_difference_ms ${types.time} NOT NULL,
+    -- SHA-256, without secrets and what may differ between instances.
+    configuration_hash text NOT NULL,
+    -- JSON: readiness, figures, circuits, queues.
+    report text NOT NULL
+  );
+
+  -- The counts of each second in which an instance had requests: of the last minutes.
+  CREATE TABLE instance_second (
+    instance text NOT NULL,
+    -- Seconds since 1970, on the clock of the instance.
+    second ${types.time} NOT NULL,
+    inserted_at ${types.time} NOT NULL,
+    -- JSON.
+    counts text NOT NULL,
+    PRIMARY KEY (instance, second)
+  );
+  CREATE INDEX instance_second_inserted_at ON instance_second (inserted_at);
+
   -- What changed on any instance, and who asked for it.
   CREATE TABLE timeline (
     -- Several instances may notice one event: they give it the same id.
@@ -195,7 +223,9 @@ const storageSettings = `
     autovacuum_vacuum_scale_factor = 0.02,
     -- Most rows never change again: they are frozen in small steps soon after they are inserted, and not all at once after months.
     autovacuum_vacuum_insert_scale_factor = 0.02,
-    autovacuum_freeze_min_age = 0);`;
+    autovacuum_freeze_min_age = 0);
+  -- Each row changes every second, in its own page.
+  ALTER TABLE instance_report SET (fillfactor = 20);`;
 
 const migrations: readonly Migration[] = [
   {

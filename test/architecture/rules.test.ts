@@ -52,7 +52,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     ...[...foundation, 'http', 'notifications', 'services.ts', 'request-handler.ts'],
     'bank-notification-listener.ts',
   ],
-  'instance-report.ts': ['telemetry', 'upstream', 'admin', 'version.ts'],
+  'instance-report.ts': ['config', 'telemetry', 'upstream', 'admin', 'version.ts'],
   'fleet-tasks.ts': [
     ...[...foundation, 'http', 'admin', 'periodic-task.ts', 'version.ts'],
     ...['services.ts', 'request-handler.ts', 'readiness.ts', 'instance-report.ts'],
