@@ -265,15 +265,23 @@ export interface Schema {
 
 /** @throws DatabaseError */
 export async function readSchema(database: Database): Promise<Schema> {
+  try {
+    const [row] = await database.query(
+      'SELECT max(version) AS version, max(oldest) AS oldest FROM penstock_schema',
+    );
+    return { version: Number(row?.version ?? 0), oldest: Number(row?.oldest ?? 0) };
+  } catch (thrown) {
+    if (!hasNoEffect(thrown) || (await hasSchema(database))) throw thrown;
+    return { version: 0, oldest: 0 };
+  }
+}
+
+async function hasSchema(database: Database): Promise<boolean> {
   const exists =
     database.dialect === 'sqlite'
       ? `SELECT 1 AS one FROM sqlite_schema WHERE name = 'penstock_schema'`
       : `SELECT 1 AS one WHERE to_regclass('penstock_schema') IS NOT NULL`;
-  if ((await database.query(exists)).length === 0) return { version: 0, oldest: 0 };
-  const [row] = await database.query(
-    'SELECT max(version) AS version, max(oldest) AS oldest FROM penstock_schema',
-  );
-  return { version: Number(row?.version ?? 0), oldest: Number(row?.oldest ?? 0) };
+  return (await database.query(exists)).length > 0;
 }
 
 /** Why this build cannot use the database, to be put behind its name; `undefined` if it can. */
