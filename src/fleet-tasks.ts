@@ -4,6 +4,7 @@
  */
 
 import type { EventStream } from './admin/event-stream.ts';
+import { describeChange, type ReloadRequest, type ReloadResult } from './config/config-changes.ts';
 import type { ListenerCertificate } from './http/listener-tls.ts';
 import { createInstanceReport } from './instance-report.ts';
 import { createPeriodicTask } from './periodic-task.ts';
@@ -11,6 +12,7 @@ import type { ReadinessCheck } from './readiness.ts';
 import type { RequestHandlers } from './request-handler.ts';
 import type { Services } from './services.ts';
 import { createCertificateTimeline } from './telemetry/certificate-timeline.ts';
+import type { ReloadOutcome, StoredReloadRequest } from './telemetry/fleet-reports.ts';
 import { createProcessFigures } from './telemetry/process-figures.ts';
 import { version } from './version.ts';
 
@@ -27,6 +29,8 @@ interface FleetTasksDependencies {
   readonly listenerCertificate: Pick<ListenerCertificate, 'certificates'>;
   readonly readiness: Pick<ReadinessCheck, 'withoutCertificates'>;
   readonly events: Pick<EventStream, 'publish'>;
+  /** Never rejects. */
+  readonly reload: (request: ReloadRequest) => Promise<ReloadResult>;
 }
 
 /** How long after the end of each second of the clock the report is stored. Milliseconds. */
@@ -43,6 +47,7 @@ export function createFleetTasks({
   listenerCertificate,
   readiness,
   events,
+  reload,
 }: FleetTasksDependencies): FleetTasks {
   const processFigures = createProcessFigures();
   const createReport = createInstanceReport({
@@ -55,9 +60,25 @@ export function createFleetTasks({
   });
   const recordCertificates = createCertificateTimeline(timeline);
 
+  let lastReload: ReloadOutcome | null = null;
+
+  /** An operator has asked all instances. */
+  async function answerReload({ id, who, reason }: StoredReloadRequest): Promise<void> {
+    const result = await reload({ by: 'operator', operator: who, reason });
+    lastReload =
+      result.kind === 'applied'
+        ? {
+            id,
+            outcome: 'applied',
+            errors: [],
+            restartRequired: shortened(result.restartRequired.map(describeChange)),
+          }
+        : { id, outcome: 'refused', errors: shortened(result.errors), restartRequired: [] };
+  }
+
   function storeReport(): void {
     const seconds = telemetry.liveStats.recent();
-    fleet.publish(createReport(seconds), seconds);
+    fleet.publish({ ...createReport(seconds), reload: lastReload }, seconds);
     recordCertificates([
       ...listenerCertificate.certificates(),
       ...requestHandlers.current.upstreams.certificates(),
@@ -71,6 +92,8 @@ export function createFleetTasks({
     }),
     createPeriodicTask(async () => {
       await fleet.read();
+      const request = fleet.takeReloadRequest();
+      if (request) void answerReload(request); // the reports go on
       return msUntilNextSecond(readOffsetMs);
     }),
     createPeriodicTask(async () => {
@@ -104,6 +127,9 @@ export function createFleetTasks({
     },
   };
 }
+
+/** As a report may contain them. */
+const shortened = (texts: readonly string[]) => texts.slice(0, 100).map((text) => text.slice(0, 1_000));
 
 /** @param offsetMs after the next full second */
 const msUntilNextSecond = (offsetMs: number) => 1_000 - (Date.now() % 1_000) + offsetMs;

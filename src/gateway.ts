@@ -155,7 +155,14 @@ export function assembleGateway(
   const bankNotificationServer = createBankNotificationServer(config, services, requestHandlers);
   readiness.addListener(bankNotificationServer.certificate);
 
-  const fleetTasks = createFleetTasks({ services, requestHandlers, listenerCertificate, readiness, events });
+  const fleetTasks = createFleetTasks({
+    services,
+    requestHandlers,
+    listenerCertificate,
+    readiness,
+    events,
+    reload: reloader.reload,
+  });
   // A task of its own: it must not wait for the shared state.
   const filePolling = createPeriodicTask(async () => {
     await Promise.all([

@@ -50,7 +50,7 @@ interface AdminApiDependencies
   readonly purge: Purge;
   readonly circuits: () => readonly CircuitView[];
   readonly holdCircuit: HoldCircuit;
-  readonly fleet: Pick<Fleet, 'instances'>;
+  readonly fleet: Pick<Fleet, 'instances' | 'reloadAll'>;
   readonly timeline: Pick<Timeline, 'read'>;
   readonly requestRecords: { readonly search: Pick<RequestSearch, 'find'>; readonly history: RequestHistory };
   readonly events: Pick<EventStream, 'subscribe'>;
@@ -225,7 +225,15 @@ export function createAdminApi({
       return undefined;
     },
 
-    async reloadConfiguration({ body: { reason }, response }) {
+    async reloadConfiguration({ body: { reason, all }, response }) {
+      if (all) {
+        const instances = await fleet.reloadAll(operatorOf(response).name, reason);
+        if (instances) return { instances };
+        throw new AdminRefusal(
+          409,
+          'Not reloaded: another reload of all instances is in progress; try again in 15 s.',
+        );
+      }
       const result = await reload({ by: 'operator', operator: operatorOf(response).name, reason });
       if (result.kind === 'applied')
         return { changes: result.changes, restartRequired: result.restartRequired };

@@ -234,6 +234,15 @@ export const instances = listOf(
         'SHA-256 of its effective configuration, without secrets and the settings in which instances may differ, such as ports. ' +
           'Instances with the same hash have the same configuration.',
       ),
+    reload: z
+      .object({
+        id: z.string().describe('Identifies the request.'),
+        outcome: z.enum(['applied', 'refused']),
+        errors: listOf(z.string()),
+        restartRequired: listOf(z.string()),
+      })
+      .nullable()
+      .describe('Its answer to the last reload of all instances since its start.'),
     figures: z
       .object({
         requestsPerSecond: z.number(),
@@ -357,7 +366,26 @@ const configChanges = listOf(
 
 export const identityChanged = z.object({ result: z.string().describe('What has changed.') });
 
-export const reloadReport = z.object({
-  changes: configChanges.describe('The settings that the reload has changed, with secrets masked.'),
-  restartRequired: configChanges.describe('The settings that take effect after a restart.'),
-});
+export const reloadReport = z.union([
+  z.object({
+    changes: configChanges.describe('The settings that the reload has changed, with secrets masked.'),
+    restartRequired: configChanges.describe('The settings that take effect after a restart.'),
+  }),
+  z
+    .object({
+      instances: listOf(
+        z.object({
+          name: z.string(),
+          outcome: z
+            .enum(['applied', 'refused', 'no answer'])
+            .describe(
+              '`refused`: its previous configuration stays in effect. `no answer`: not within 15 seconds.',
+            ),
+          errors: listOf(z.string()).describe('Why it refuses the new configuration.'),
+          restartRequired: listOf(z.string()).describe('The changes that take effect after a restart.'),
+          configurationHash: z.string().describe('As in `GET /api/instances`, after the reload.'),
+        }),
+      ),
+    })
+    .describe('With `all`: every instance that was running.'),
+]);

@@ -122,6 +122,15 @@ const tables = (types: { readonly bytes: string; readonly time: string }) => `
   );
   CREATE INDEX instance_second_inserted_at ON instance_second (inserted_at);
 
+  -- The last request that all instances load their configuration again, if not all of them have answered.
+  CREATE TABLE reload_request (
+    only_row boolean PRIMARY KEY CHECK (only_row),
+    id text NOT NULL,
+    requested_at ${types.time} NOT NULL,
+    who text NOT NULL,
+    reason text
+  );
+
   -- What changed on any instance, and who asked for it.
   CREATE TABLE timeline (
     -- Several instances may notice one event: they give it the same id.

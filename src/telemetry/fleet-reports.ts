@@ -1,9 +1,10 @@
 /** What the instances report of themselves, as a table. Reports that a newer version has changed are ignored; so are additional members. */
 
+import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { lanes } from '../pis/operations.ts';
 import { parseStored } from '../state/parse-stored.ts';
-import { type Database, type Row, statement } from '../store/database.ts';
+import { type Database, type Row, statement, textOf } from '../store/database.ts';
 import { bucketCount, type SecondCounts } from './live-stats.ts';
 
 const count = z.int().nonnegative();
@@ -63,12 +64,24 @@ const queue = z.object({
   inFlight: count,
 });
 
+/** How an instance has answered a request to all of them to load their configuration again. */
+const reloadOutcome = z.object({
+  /** Of the request. */
+  id: name,
+  outcome: z.enum(['applied', 'refused']),
+  errors: listOf(text),
+  /** Changes that take effect after a restart. */
+  restartRequired: listOf(text),
+});
+
 const report = z.object({
   ready: z.boolean(),
   reasons: listOf(text),
   figures,
   circuits: listOf(circuit),
   queues: listOf(queue),
+  /** Of the last request; `null` if there was none since the start. */
+  reload: reloadOutcome.nullable(),
 });
 
 /** What an instance reports of itself. */
@@ -78,6 +91,7 @@ export type InstanceReport = Readonly<z.output<typeof report>> & {
   readonly configurationHash: string;
 };
 export type InstanceFigures = Readonly<z.output<typeof figures>>;
+export type ReloadOutcome = Readonly<z.output<typeof reloadOutcome>>;
 export type ReportedCircuit = Readonly<z.output<typeof circuit>>;
 
 const bucket = z
@@ -123,6 +137,16 @@ export interface NewReports {
   readonly databaseNowMs: number;
   readonly reports: readonly StoredReport[];
   readonly seconds: readonly { readonly instance: string; readonly counts: SecondCounts }[];
+  readonly reloadRequest: StoredReloadRequest | undefined;
+}
+
+/** An operator's request that all instances load their configuration again. */
+export interface StoredReloadRequest {
+  readonly id: string;
+  /** On the clock of the database. */
+  readonly requestedAtMs: number;
+  readonly who: string;
+  readonly reason: string | undefined;
 }
 
 const write = statement({
@@ -155,6 +179,9 @@ const secondsKeptMs = 600_000;
 /** A statement that began so much earlier may be visible only now: the time-out of a statement, and a little more. Milliseconds. */
 const overlapMs = 2_500;
 
+/** How long the instances may take to load their configuration again. Milliseconds. */
+export const reloadAnswerMs = 15_000;
+
 const read = statement({
   isRead: true,
   columns: { since: 'bigint' },
@@ -164,6 +191,8 @@ const read = statement({
     UNION ALL SELECT 'report', r.id, r.started_at, r.reported_at, r.stopped_at, r.version,
       r.clock_difference_ms, r.configuration_hash, r.report
     FROM ${input} AS i JOIN instance_report r ON r.reported_at > i.since WHERE r.reported_at > now_ms() - ${listedForMs}
+    UNION ALL SELECT 'reload', q.id, 0, q.requested_at, NULL, q.who, 0, '', coalesce(q.reason, '')
+    FROM ${input} AS i JOIN reload_request q ON q.requested_at > i.since
     UNION ALL SELECT 'second', s.instance, 0, s.inserted_at, NULL, '', 0, '', s.counts
     FROM ${input} AS i JOIN instance_second s ON s.inserted_at > i.since WHERE s.inserted_at > now_ms() - ${secondsKeptMs}`,
 });
@@ -204,7 +233,24 @@ export function createReportTable(database: Database) {
           const counts = parseStored(second, String(content));
           return counts ? [{ instance: String(id), counts }] : [];
         }),
+        reloadRequest: ofKind('reload').map(reloadRequestOf)[0],
       };
+    },
+
+    /** @returns its id; `undefined` if another one was requested less than 15 s ago, and not all instances have answered it */
+    async requestReload(who: string, reason: string | undefined): Promise<string | undefined> {
+      const [row] = await database.query(
+        `INSERT INTO reload_request AS q (only_row, id, requested_at, who, reason) VALUES (true, $1, now_ms(), $2, $3)
+         ON CONFLICT (only_row) DO UPDATE SET id = excluded.id, requested_at = excluded.requested_at, who = excluded.who, reason = excluded.reason
+         WHERE q.requested_at < now_ms() - $4 RETURNING id`,
+        [randomUUID(), who, reason ?? null, reloadAnswerMs],
+      );
+      return textOf(row?.id);
+    },
+
+    /** All instances have answered. */
+    async endReload(id: string): Promise<void> {
+      await database.query('DELETE FROM reload_request WHERE id = $1', [id]);
     },
 
     async deleteOld(): Promise<void> {
@@ -221,6 +267,12 @@ export function createReportTable(database: Database) {
 }
 
 export type ReportTable = ReturnType<typeof createReportTable>;
+
+/** Its columns are those of a report. */
+const reloadRequestOf = ({ id, reported_at, version: who, content: reason }: Row): StoredReloadRequest => ({
+  ...{ id: String(id), requestedAtMs: Number(reported_at), who: String(who) },
+  reason: reason === '' ? undefined : String(reason),
+});
 
 function reportOf(row: Row): readonly StoredReport[] {
   const parsed = parseStored(storedReport, String(row.content));

@@ -3,7 +3,17 @@
  * keeps them in its memory, so that every instance can show all of them, also while the database is unavailable (ADR 123).
  */
 
-import { type InstanceReport, listedForMs, type ReportTable, type StoredReport } from './fleet-reports.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  type InstanceReport,
+  listedForMs,
+  type NewReports,
+  type ReloadOutcome,
+  type ReportTable,
+  reloadAnswerMs,
+  type StoredReloadRequest,
+  type StoredReport,
+} from './fleet-reports.ts';
 import { createFleetSeconds } from './fleet-seconds.ts';
 import type { SecondCounts, SecondStats } from './live-stats.ts';
 
@@ -38,6 +48,13 @@ export interface FleetEvents {
   readonly onReturned: (last: InstanceView) => void;
 }
 
+/** The answer of an instance; `no answer`: not within 15 s. */
+export interface ReloadAnswer extends Pick<InstanceView, 'name' | 'configurationHash'> {
+  readonly outcome: ReloadOutcome['outcome'] | 'no answer';
+  readonly errors: readonly string[];
+  readonly restartRequired: readonly string[];
+}
+
 interface Member {
   report: StoredReport;
   status: InstanceStatus;
@@ -47,6 +64,8 @@ interface Member {
 const lostAfterMs = 2_500;
 /** After this time without a read, this instance does not know the others. Milliseconds. */
 const disconnectedAfterMs = 3_500;
+/** How often answers to a request are looked for, in memory. Milliseconds. */
+const answersReadMs = 100;
 
 export type Fleet = ReturnType<typeof createFleet>;
 
@@ -55,7 +74,7 @@ export type Fleet = ReturnType<typeof createFleet>;
  * @param wall milliseconds since 1970
  */
 export function createFleet(
-  table: Pick<ReportTable, 'write' | 'readSince'>,
+  table: Pick<ReportTable, 'write' | 'readSince' | 'requestReload' | 'endReload'>,
   ownId: string,
   events: FleetEvents,
   now: () => number = () => performance.now(),
@@ -77,6 +96,8 @@ export function createFleet(
   /** When reports were read last, and since when they have been read without a gap. */
   let readAtMs = Number.NEGATIVE_INFINITY;
   let gaplessSinceMs = Number.NEGATIVE_INFINITY;
+  let reloadRequest: StoredReloadRequest | undefined;
+  let handledReload: string | undefined;
 
   async function store(all: readonly SecondCounts[], hasStopped: boolean): Promise<void> {
     if (!latest) return;
@@ -102,8 +123,16 @@ export function createFleet(
       if (report.id === ownId) own = report;
       else adopt(report);
     }
+    noteReloadRequest(found);
     for (const { instance, counts } of found.seconds) seconds.add(instance, undefined, [counts]);
     for (const [id, member] of others) judge(id, member, found.databaseNowMs);
+  }
+
+  /** A request from before the start is done: this instance has read its configuration later. */
+  function noteReloadRequest({ databaseNowMs, reloadRequest: found }: NewReports): void {
+    if (!found || found.id === handledReload) return;
+    handledReload = found.id;
+    if (databaseNowMs - found.requestedAtMs < now() - startedAtMs) reloadRequest = found;
   }
 
   function adopt(report: StoredReport): void {
@@ -157,6 +186,20 @@ export function createFleet(
   }
 
   const isComplete = () => now() - readAtMs <= disconnectedAfterMs;
+  const shownOwn = () => (isComplete() ? own : undefined) ?? latest;
+
+  /** This one included, and those that were up when reports were last read. */
+  function runningReports(): readonly StoredReport[] {
+    const all = [...others.values()].filter(({ status }) => status === 'up' || status === 'unknown');
+    return [shownOwn(), ...all.map(({ report }) => report)].filter((report) => report !== undefined);
+  }
+
+  const reportOf = (id: string) => (id === ownId ? shownOwn() : others.get(id)?.report);
+
+  function hasEnded(id: string): boolean {
+    const { status } = others.get(id) ?? {};
+    return status === 'down' || status === 'stopped';
+  }
 
   return {
     /**
@@ -188,10 +231,40 @@ export function createFleet(
     /** Reads the reports of all instances; to be called every second, when they are stored. Never rejects. */
     read,
 
+    /** A request of an operator that this instance has not seen before. */
+    takeReloadRequest(): StoredReloadRequest | undefined {
+      const taken = reloadRequest;
+      reloadRequest = undefined;
+      return taken;
+    },
+
+    /**
+     * Asks all instances that run to load their configuration again, and waits for their answers.
+     *
+     * @returns `undefined` while they may still answer another request. @throws DatabaseError
+     */
+    async reloadAll(who: string, reason: string | undefined): Promise<readonly ReloadAnswer[] | undefined> {
+      const id = await table.requestReload(who, reason);
+      if (id === undefined) return undefined;
+      const asked = runningReports().map((report) => report.id);
+      const askedAtMs = now();
+      for (;;) {
+        const reports = asked.flatMap((instance) => reportOf(instance) ?? []);
+        const silent = reports.filter(({ reload }) => reload?.id !== id);
+        if (silent.length === 0) await table.endReload(id).catch(() => {}); // the next one may begin 15 s after this one
+        if (silent.every((report) => hasEnded(report.id)) || now() - askedAtMs > reloadAnswerMs)
+          return reports
+            .filter(({ hasStopped }) => !hasStopped)
+            .map((report) => answerOf(report, id))
+            .toSorted(byName);
+        await sleep(answersReadMs);
+      }
+    },
+
     /** All instances of the last hour, by name. */
     instances(): readonly InstanceView[] {
       check();
-      const report = (isComplete() ? own : undefined) ?? latest;
+      const report = shownOwn();
       const all = [...others.values(), ...(report ? [{ report, status: 'up' as const }] : [])];
       return all.map(viewOf).toSorted(byName);
     },
@@ -241,4 +314,11 @@ function viewOf({ report, status }: Member): InstanceView {
   return { ...view, ready: false, reasons: [reason] };
 }
 
-const byName = (one: InstanceView, other: InstanceView) => one.name.localeCompare(other.name);
+function answerOf({ id: name, configurationHash, reload }: StoredReport, id: string): ReloadAnswer {
+  const { outcome, errors, restartRequired } =
+    reload?.id === id ? reload : { outcome: 'no answer' as const, errors: [], restartRequired: [] };
+  return { name, outcome, errors, restartRequired, configurationHash };
+}
+
+const byName = <Named extends { readonly name: string }>(one: Named, other: Named) =>
+  one.name.localeCompare(other.name);

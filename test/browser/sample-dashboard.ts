@@ -106,6 +106,7 @@ const instance = {
   lastSeen: startedAt,
   clockDifferenceMs: 0,
   configurationHash: 'a hash',
+  reload: null,
   status: 'up',
   ready: true,
   reasons: [],

@@ -153,7 +153,7 @@ export function startAdminApi(
     purge: async () => {},
     changeIdentities: async () => ({ outcome: 'done', text: 'Changed.' }),
     holdCircuit: async () => {},
-    fleet: { instances: () => [] },
+    fleet: { instances: () => [], reloadAll: async () => [] },
     timeline: { read: async () => [] },
     requestRecords: {
       search: { find: async () => ({ requests: [], searchedFromMs: 0, isComplete: true, notStored: 0 }) },
