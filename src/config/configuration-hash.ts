@@ -6,7 +6,7 @@ import { redactConfig } from './redact.ts';
 import type { Config } from './schema.ts';
 
 /** Settings in which the instances of one installation may differ: addresses, and files of one machine. */
-export const settingsOfInstance: ReadonlySet<string> = new Set([
+const settingsOfInstance: ReadonlySet<string> = new Set([
   'listen.host',
   'listen.port',
   'listen.publicUrl',
@@ -24,8 +24,8 @@ export const settingsOfInstance: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * SHA-256 of all effective settings, without secrets and `settingsOfInstance`. Keys, and entries of a list that have names, are in the
- * order of their names: an environment variable and a line of the file give the same hash.
+ * SHA-256 of all effective settings, without secrets and `settingsOfInstance`. The order of keys and of list entries does not
+ * matter: instances may get them from files and environment variables.
  */
 export function configurationHash(config: Config): string {
   return createHash('sha256')
@@ -35,8 +35,9 @@ export function configurationHash(config: Config): string {
 
 function ordered(value: unknown, path: string): unknown {
   if (Array.isArray(value)) {
-    const items = value.map((item) => ordered(item, path));
-    return value.every((item) => isMapping(item) && 'name' in item) ? items.toSorted(byText) : items;
+    const nameOf = (item: unknown) => String(isMapping(item) ? item.name : item);
+    const items = value.toSorted((one, other) => nameOf(one).localeCompare(nameOf(other)));
+    return items.map((item) => ordered(item, path));
   }
   if (!isMapping(value)) return value;
   return Object.entries(value)
@@ -44,5 +45,3 @@ function ordered(value: unknown, path: string): unknown {
     .toSorted(([one], [other]) => one.localeCompare(other))
     .map(([key, inner]) => [key, ordered(inner, `${path}${key}.`)]);
 }
-
-const byText = (one: unknown, other: unknown) => JSON.stringify(one).localeCompare(JSON.stringify(other));
