@@ -16,7 +16,7 @@ interface Dashboard {
   refresh(): Partial<Snapshot> & { readonly sample: Sample; readonly seconds: readonly SecondStats[] };
 }
 
-/** None of these reads from the shared state: the console must work during an outage of it. */
+/** None of these reads from the database: the console must work during an outage of it. */
 export interface DashboardSources {
   readonly active: Pick<ActiveEnvironment, 'known'>;
   readonly environments: () => readonly EnvironmentSummary[];

@@ -34,7 +34,8 @@ export async function reload(
   call: AdminClient,
   { reason, all }: Pick<Options, 'reason' | 'all'>,
 ): Promise<CommandOutput> {
-  const response = await call('POST', '/config/reload', { reason, all: all || undefined });
+  const body = { ...(reason !== undefined && { reason }), ...(all && { all }) };
+  const response = await call('POST', '/config/reload', body);
   if (all) return describeAnswers(parseBody(answersBody, successBody(response)));
   const refusal = response.ok ? undefined : refusalBody.safeParse(response.body).data;
   if (refusal) {

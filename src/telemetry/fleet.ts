@@ -188,12 +188,6 @@ export function createFleet(
   const isComplete = () => now() - readAtMs <= disconnectedAfterMs;
   const shownOwn = () => (isComplete() ? own : undefined) ?? latest;
 
-  /** This one included, and those that were up when reports were last read. */
-  function runningReports(): readonly StoredReport[] {
-    const all = [...others.values()].filter(({ status }) => status === 'up' || status === 'unknown');
-    return [shownOwn(), ...all.map(({ report }) => report)].filter((report) => report !== undefined);
-  }
-
   const reportOf = (id: string) => (id === ownId ? shownOwn() : others.get(id)?.report);
 
   function hasEnded(id: string): boolean {
@@ -246,7 +240,8 @@ export function createFleet(
     async reloadAll(who: string, reason: string | undefined): Promise<readonly ReloadAnswer[] | undefined> {
       const id = await table.requestReload(who, reason);
       if (id === undefined) return undefined;
-      const asked = runningReports().map((report) => report.id);
+      const running = [...others].filter(([, { status }]) => status === 'up').map(([other]) => other);
+      const asked = [ownId, ...running];
       const askedAtMs = now();
       for (;;) {
         const reports = asked.flatMap((instance) => reportOf(instance) ?? []);
