@@ -65,6 +65,10 @@ for (const dialect of ['sqlite', 'postgres'] as const)
       assert.ok(session);
       database.fail('before');
       await assert.rejects(sessions.endedOf([session]), DatabaseError);
+      database.recover();
+      const refused = new Map([[0, new DatabaseError('a lock', 'none')]]);
+      const locked = createSessions({ ...database, batch: async () => ({ rows: [], refused }) });
+      await assert.rejects(locked.endedOf([session]), DatabaseError);
     });
 
     test('leaves neither its id nor, where a key is configured, its content in the database', async (t) => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
+import { DatabaseError } from '../../../src/store/database.ts';
 import { createTimeline, type Timeline } from '../../../src/telemetry/timeline.ts';
 import { newGatewayDatabase } from '../../kit/database.ts';
 import { createFaultyDatabase } from '../../kit/faulty-database.ts';
@@ -183,6 +184,26 @@ for (const dialect of ['sqlite', 'postgres'] as const)
       assert.deepEqual(await textsOf(other), ['last']);
     });
   });
+
+test('an entry that cannot be inserted at the moment is inserted later, and the others at once', async (t) => {
+  const database = await newGatewayDatabase(t);
+  let isLocked = true;
+  const batch: typeof database.batch = async (statement, rows) => {
+    if (!isLocked) return database.batch(statement, rows);
+    const { rows: inserted } = await database.batch(statement, rows.slice(1));
+    return { rows: inserted, refused: new Map([[0, new DatabaseError('a lock', 'none')]]) };
+  };
+  const timeline = createTimeline({ ...database, batch }, 'one', () => {});
+  timeline.record({ kind: 'hold', text: 'first' });
+  timeline.record({ kind: 'hold', text: 'second' });
+  await timeline.flush();
+  const stored = async () =>
+    (await database.query('SELECT text FROM timeline ORDER BY text')).map(({ text }) => text);
+  assert.deepEqual(await stored(), ['second']);
+  isLocked = false;
+  await timeline.flush();
+  assert.deepEqual(await stored(), ['first', 'second']);
+});
 
 test('PostgreSQL does not accept every text: the other events are stored', {
   skip: skipWithoutPostgres,
