@@ -1,4 +1,4 @@
-/** `npm run bench:fleet`: what the instances of a fleet cost while they are idle: operations of Redis, and CPU. */
+/** `npm run bench:fleet`: what the instances of a fleet cost while they are idle: statements, CPU and WAL. */
 
 import { parseArgs } from 'node:util';
 import { withCleanup } from './cleanup.ts';
@@ -20,12 +20,5 @@ for (const instances of values.instances.split(',').map(Number)) {
     console.error(rows.at(-1)?.join(' | '));
   });
 }
-const columns = [
-  'instances',
-  'PUBLISH/s each',
-  'commands/s each',
-  'CPU of Redis, %',
-  'CPU each, %',
-  'received kB/s each',
-];
+const columns = ['instances', 'statements/s each', 'CPU of PostgreSQL, %', 'CPU each, %', 'WAL kB/s'];
 console.log(`\n${formatTable(columns, rows)}`);

@@ -5,7 +5,6 @@ import { createAdminApi } from './admin/admin-api.ts';
 import { createAdminApp } from './admin/admin-app.ts';
 import { createEventStream, type EventStream } from './admin/event-stream.ts';
 import type { OperatorAccess } from './admin/operator-access.ts';
-import type { Sessions } from './admin/sessions.ts';
 import { createSignIn } from './admin/sign-in.ts';
 import { createSignInThrottle } from './admin/sign-in-throttle.ts';
 import { createAdminListener } from './admin-listener.ts';
@@ -31,7 +30,7 @@ export interface AdminServer {
   readonly events: EventStream;
   /** Reads the description of the OIDC provider if it is due; to be called every second. Never rejects. */
   refreshOidcProvider(): Promise<void>;
-  /** Asks the shared state whether the sessions of open event streams still exist. Never rejects. */
+  /** Ends the access of event streams whose sessions have ended on any instance; to be called every second. Never rejects. */
   verifySessions(): Promise<void>;
 }
 
@@ -39,7 +38,6 @@ interface AdminServerDependencies {
   /** Not reloadable. */
   readonly tls: Config['admin']['tls'];
   readonly access: OperatorAccess;
-  readonly sessions: Sessions;
   readonly services: Services;
   readonly requestHandlers: RequestHandlers;
   readonly listenerCertificate: ListenerCertificate;
@@ -50,7 +48,6 @@ interface AdminServerDependencies {
 export function createAdminServer({
   tls,
   access,
-  sessions,
   services,
   requestHandlers,
   listenerCertificate,
@@ -93,8 +90,7 @@ export function createAdminServer({
   const throttle = createSignInThrottle();
   const signIn = createSignIn({
     access,
-    sessions,
-    keyValues: services.encryptedKeyValues,
+    sessions: services.sessions,
     throttle,
     audit,
     log,
@@ -155,11 +151,11 @@ export function createAdminServer({
     events,
     refreshOidcProvider: signIn.refreshProvider,
     async verifySessions() {
-      for (const { credential } of events.operators()) {
-        if (credential.kind !== 'session') continue;
-        const exists = await sessions.exists(credential.session).catch(() => true); // unknown: it ends by its expiry
-        if (!exists) access.revokeSession(credential.session.key);
-      }
+      const open = events
+        .operators()
+        .flatMap(({ credential }) => (credential.kind === 'session' ? [credential.session] : []));
+      const ended = await services.sessions.endedOf(open).catch(() => []); // unknown: they end by their expiry
+      for (const { key } of ended) access.revokeSession(key);
     },
   };
 }

@@ -59,6 +59,8 @@ interface DatabaseHeartbeatDependencies {
 
 /** Interval after a failure. Milliseconds. */
 const retryIntervalMs = 250;
+/** The warnings are read at every fifth success, and after each failure. */
+const beatsPerWarnings = 5;
 
 /** A single failure may be a coincidence: two in a row are a problem. */
 export function createDatabaseHeartbeat({
@@ -73,6 +75,7 @@ export function createDatabaseHeartbeat({
   log,
 }: DatabaseHeartbeatDependencies): DatabaseHeartbeat {
   let isPrepared = false;
+  let beats = 0;
   let failures = 0;
   let problem: string | undefined;
   let warnings: readonly DatabaseWarning[] | undefined;
@@ -92,7 +95,7 @@ export function createDatabaseHeartbeat({
     recent.forgetOld();
     await activeEnvironment.read();
     await holds.refresh();
-    await refreshWarnings();
+    if (beats++ % beatsPerWarnings === 0) await refreshWarnings();
   }
 
   /** Claims of all instances wait for it. */
@@ -100,6 +103,7 @@ export function createDatabaseHeartbeat({
     const startedAtMs = performance.now();
     await activeEnvironment.restore();
     isIncomplete ||= recent.hasForgottenTooMuch();
+    beats = 0;
     const writtenBack = await recent.writeBack();
     await instances.report(failover);
     const milliseconds = Math.round(performance.now() - startedAtMs);

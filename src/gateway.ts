@@ -2,7 +2,6 @@
 
 import { createOperatorAccess } from './admin/operator-access.ts';
 import type { ReadAdminCredentials } from './admin/operators.ts';
-import { createSessions } from './admin/sessions.ts';
 import { createAdminServer } from './admin-server.ts';
 import { createBankNotificationServer } from './bank-notification-server.ts';
 import type { ReloadReport, ReloadRequest, ReloadResult } from './config/config-changes.ts';
@@ -71,9 +70,6 @@ export interface GatewayOrigin {
   readonly loadConfig?: LoadConfig;
 }
 
-/** Interval at which the sessions of open event streams are read, in case a message about their end was lost. Milliseconds. */
-const sessionPollMs = 15_000;
-
 /** Interval at which deviations from the standard are written to their report. Milliseconds. */
 const contractReportMs = 5_000;
 
@@ -120,8 +116,7 @@ export function assembleGateway(
     services.timeline,
   );
 
-  const sessions = createSessions(services.encryptedKeyValues, state.pubsub);
-  const access = createOperatorAccess(config.admin, readCredentials(config.admin), sessions);
+  const access = createOperatorAccess(config.admin, readCredentials(config.admin), services.sessions);
   const readiness = createReadinessCheck({
     services,
     stateSettings: config.state,
@@ -143,7 +138,6 @@ export function assembleGateway(
   } = createAdminServer({
     tls: config.admin.tls,
     access,
-    sessions,
     services,
     requestHandlers,
     listenerCertificate,
@@ -161,7 +155,14 @@ export function assembleGateway(
   const bankNotificationServer = createBankNotificationServer(config, services, requestHandlers);
   readiness.addListener(bankNotificationServer.certificate);
 
-  const fleetTasks = createFleetTasks({ services, requestHandlers, listenerCertificate, readiness, events });
+  const fleetTasks = createFleetTasks({
+    services,
+    requestHandlers,
+    listenerCertificate,
+    readiness,
+    events,
+    reload: reloader.reload,
+  });
   // A task of its own: it must not wait for the shared state.
   const filePolling = createPeriodicTask(async () => {
     await Promise.all([
@@ -196,7 +197,7 @@ export function assembleGateway(
   });
   const sessionsTask = createPeriodicTask(async () => {
     await adminTasks.verifySessions();
-    return sessionPollMs;
+    return heartbeatMs;
   });
   const webhooksTask = createPeriodicTask(async () => {
     services.webhooks.run();

@@ -1,7 +1,9 @@
-/** What this instance reports of itself to the other instances, every second. */
+/** What this instance reports of itself, every second. */
 
 import type { Readiness } from './admin/dashboard-snapshot.ts';
-import type { InstanceFigures, InstanceReport, ReportedCircuit } from './telemetry/fleet-messages.ts';
+import { configurationHash } from './config/configuration-hash.ts';
+import type { Config } from './config/schema.ts';
+import type { InstanceFigures, InstanceReport, ReportedCircuit } from './telemetry/fleet-reports.ts';
 import { type SecondCounts, statsOfCounts, sumOfCounts } from './telemetry/live-stats.ts';
 import type { ProcessFigures } from './telemetry/process-figures.ts';
 import type { CircuitView } from './upstream/circuit/tenant-circuits.ts';
@@ -9,7 +11,7 @@ import type { EnvironmentLimiterStats } from './upstream/upstreams.ts';
 import { version } from './version.ts';
 
 interface ReportSources {
-  readonly instanceId: string;
+  readonly configuration: () => Config;
   readonly readiness: () => Readiness;
   readonly circuits: () => readonly CircuitView[];
   readonly limiters: () => readonly EnvironmentLimiterStats[];
@@ -25,14 +27,20 @@ const figureSeconds = 5;
 const maxTenants = 20;
 const maxTextLength = 1_000;
 
-/**
- * @param startedAt ISO 8601
- * @returns creates the report; its argument are the seconds that have ended, oldest first
- */
-export function createInstanceReport(
-  { instanceId, readiness, circuits, limiters, notifications, processFigures }: ReportSources,
-  startedAt: string = new Date().toISOString(),
-): (seconds: readonly SecondCounts[]) => InstanceReport {
+/** @returns creates the report; its argument are the seconds that have ended, oldest first */
+export function createInstanceReport({
+  configuration,
+  readiness,
+  circuits,
+  limiters,
+  notifications,
+  processFigures,
+}: ReportSources): (seconds: readonly SecondCounts[]) => Omit<InstanceReport, 'reload'> {
+  let hashed: { readonly config: Config; readonly hash: string } | undefined;
+  const hashOf = (config: Config) => {
+    if (hashed?.config !== config) hashed = { config, hash: configurationHash(config) };
+    return hashed.hash;
+  };
   return (seconds) => {
     const { ready, reasons } = readiness();
     const queues = limiters().map(({ environment, waiting, running }) => ({
@@ -41,11 +49,8 @@ export function createInstanceReport(
       inFlight: running,
     }));
     return {
-      id: instanceId,
-      name: instanceId,
       version,
-      since: startedAt,
-      at: new Date().toISOString(),
+      configurationHash: hashOf(configuration()),
       ready,
       reasons: reasons.map(shortened),
       figures: {
@@ -85,7 +90,6 @@ const reportCircuit = ({ environment, lane, state, hold, cause, tenants }: Circu
   tenants: tenants.slice(0, maxTenants).map(({ tenant }) => tenant),
 });
 
-/** With its members in the order of the message: the other instances then show the same bytes. */
 function reportCause(cause: CircuitView['cause']): ReportedCircuit['cause'] {
   if (!cause) return null;
   const { at, openedAt, xRequestId, operation, tenant, why, count, calls } = cause;

@@ -1,5 +1,6 @@
 /** The objects that outlive a reload of the configuration. Created once, before the first request handler. */
 
+import { createSessions, type Sessions } from './admin/sessions.ts';
 import type { Config } from './config/schema.ts';
 import { type ContractGuard, createContractGuard } from './contract-guard/create-contract-guard.ts';
 import {
@@ -33,7 +34,7 @@ import { createRequestRecords, type RequestRecords } from './request-log/create-
 import { createLookUpLimits, type LookUpLimits } from './self-service/look-up-limits.ts';
 import { type EncryptedState, withEncryption } from './state/create-state.ts';
 import { createMemoryState } from './state/memory.ts';
-import type { KeyValues, State } from './state/ports.ts';
+import type { State } from './state/ports.ts';
 import { createStateHeartbeat, type StateHeartbeat } from './state-heartbeat.ts';
 import { paymentKeyOf } from './status-cache/cache-key.ts';
 import { createStatusCacheServices, type StatusCacheServices } from './status-cache/cache-status.ts';
@@ -56,6 +57,7 @@ import { postgresWarnings } from './store/postgres-settings.ts';
 import { createRequestRecordTable } from './store/request-records.ts';
 import { createTelemetry, type Telemetry } from './telemetry/create-telemetry.ts';
 import { createFleet, type Fleet, type FleetEvents } from './telemetry/fleet.ts';
+import { createReportTable } from './telemetry/fleet-reports.ts';
 import { newInstanceName } from './telemetry/instance-name.ts';
 import type { Log } from './telemetry/log.ts';
 import { createTimeline, type Timeline } from './telemetry/timeline.ts';
@@ -82,8 +84,7 @@ export interface Services {
   readonly instanceId: string;
   readonly fleet: Fleet;
   readonly timeline: Timeline;
-  /** Those of `state`; values are encrypted if a key is configured. */
-  readonly encryptedKeyValues: KeyValues;
+  readonly sessions: Sessions;
   readonly stateHeartbeat: StateHeartbeat;
   readonly identities: IdentityTable;
   readonly names: KnownNames;
@@ -139,8 +140,10 @@ export function createServices(
   );
   const database = databaseMetrics.measured;
 
-  const timeline = createTimeline({ journals: state.journals, instance: instanceId, log });
-  const fleet = createFleet({ state, ownId: instanceId, events: fleetEvents(timeline) });
+  const timeline = createTimeline(database, instanceId, log);
+  /** On the connection of the heartbeat: a report must not wait behind payments. */
+  const reports = createReportTable(usableWhen(() => databaseHeartbeat.isPrepared(), heartbeatDatabase));
+  const fleet = createFleet(reports, instanceId, fleetEvents(timeline));
 
   const activeEnvironment = createActiveEnvironment(
     createActiveEnvironmentTable(heartbeatDatabase),
@@ -160,6 +163,7 @@ export function createServices(
   const affinity = createAffinityStore(createPaymentTable(database), config.payments.rememberFor);
   const paymentHistory = createPaymentHistoryTable(database);
   const encryptedState = { ...state, ...withEncryption(state, config.state) };
+  const sessions = createSessions(database, encryptedState.keys);
   const identities = createIdentityTable(database);
   const names = createKnownNames(identities);
   const { withNames } = names;
@@ -288,6 +292,9 @@ export function createServices(
       affinity.deleteExpired(),
       instances.deleteEnded(),
       requestRecords.deleteExpired(),
+      timeline.deleteExpired(),
+      sessions.deleteExpired(),
+      reports.deleteOld(),
     ]);
     return deletionIntervalMs;
   });
@@ -310,7 +317,7 @@ export function createServices(
     instanceId,
     fleet,
     timeline,
-    encryptedKeyValues: encryptedState.keyValues,
+    sessions,
     stateHeartbeat,
     identities,
     names,
@@ -367,21 +374,21 @@ function statusPlaces(state: EncryptedState & State, isAlone: boolean): CachePla
 
 /** Every instance notices that another one is lost: the id makes it one entry. */
 const fleetEvents = (timeline: Timeline): FleetEvents => ({
-  onLost: ({ id, name, version, since, at, figures }) =>
+  onLost: ({ id, name, version, since, lastSeen, figures }) =>
     timeline.record({
       kind: 'lost',
       instance: name,
-      text: `no report since ${at}: the instance was killed, has crashed, or is cut off`,
-      details: { id, version, since, lastSeen: at, figures },
-      id: `lost:${id}:${at}`,
+      text: `no report since ${lastSeen}: the instance was killed, has crashed, or is cut off`,
+      details: { id, version, since, lastSeen, figures },
+      id: `lost:${id}:${lastSeen}`,
     }),
-  onReturned: ({ id, name, at }) =>
+  onReturned: ({ id, name, lastSeen }) =>
     timeline.record({
       kind: 'start',
       instance: name,
-      text: `reports again, after an interruption since ${at}`,
-      details: { id, lastSeen: at },
-      id: `returned:${id}:${at}`,
+      text: `reports again, after an interruption since ${lastSeen}`,
+      details: { id, lastSeen },
+      id: `returned:${id}:${lastSeen}`,
     }),
 });
 

@@ -1,8 +1,10 @@
-/** A number of idle instances on one Redis, and what they cost. */
+/** A number of idle instances on one PostgreSQL, and what they cost. */
 
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { type GatewayProcess, startGatewayProcess } from '../../test/kit/gateway-process.ts';
-import { type RedisServer, startRedis } from '../../test/kit/redis.ts';
+import { connectOther, type PostgresServer, startPostgres } from '../../test/kit/postgres.ts';
 import type { TestScope } from '../../test/kit/test-scope.ts';
 import { cpuMsOf } from '../measure/proc.ts';
 
@@ -19,7 +21,7 @@ export async function measureFleet(
   life: TestScope,
   { instances, seconds }: FleetRun,
 ): Promise<readonly string[]> {
-  const redis = await startRedis(life);
+  const postgres = await startPostgres(life);
   const sections = {
     environments: {
       active: 'sandbox',
@@ -27,50 +29,51 @@ export async function measureFleet(
       production: { baseUrl: 'http://127.0.0.1:10' },
     },
     shaping: { expectedInstances: instances },
-    state: { redis: redis.url },
+    state: { postgres: postgres.url },
   };
   const gateways: GatewayProcess[] = [];
   for (let started = 0; started < instances; started++)
     gateways.push(await startGatewayProcess(life, sections));
   const pids = gateways.flatMap(({ command }) => command.pid ?? []);
-  const redisPid = await pidOf(redis);
+  const other = await connectOther(life, postgres.url);
   await setTimeout(warmUpSeconds * 1_000);
 
-  const read = async () => ({
-    ...(await countsOf(redis)),
-    cpuMs: cpuMsOf(pids),
-    redisCpuMs: cpuMsOf([redisPid]),
-    atMs: performance.now(),
-  });
+  const read = async () => {
+    // Each statement is a transaction.
+    const { rows } = await other.query(
+      "SELECT (SELECT sum(xact_commit) FROM pg_stat_database) AS statements, pg_current_wal_lsn() - '0/0' AS wal",
+    );
+    return {
+      statements: Number(rows[0]?.statements),
+      walBytes: Number(rows[0]?.wal),
+      cpuMs: cpuMsOf(pids),
+      postgresCpuMs: cpuMsOf(processesOf(postgres)),
+      atMs: performance.now(),
+    };
+  };
   const before = await read();
   await setTimeout(seconds * 1_000);
   const after = await read();
 
-  const elapsed = (after.atMs - before.atMs) / 1_000;
-  const perSecondEach = (name: 'publishes' | 'commands' | 'sentBytes') =>
-    (after[name] - before[name]) / elapsed / instances;
+  const perSecond = (name: keyof typeof before) =>
+    ((after[name] - before[name]) / (after.atMs - before.atMs)) * 1_000;
   return [
-    perSecondEach('publishes').toFixed(2),
-    perSecondEach('commands').toFixed(1),
-    ((after.redisCpuMs - before.redisCpuMs) / elapsed / 10).toFixed(2),
-    ((after.cpuMs - before.cpuMs) / elapsed / 10 / instances).toFixed(2),
-    (perSecondEach('sentBytes') / 1_000).toFixed(1),
+    (perSecond('statements') / instances).toFixed(1),
+    (perSecond('postgresCpuMs') / 10).toFixed(2),
+    (perSecond('cpuMs') / 10 / instances).toFixed(2),
+    (perSecond('walBytes') / 1_000).toFixed(1),
   ];
 }
 
-/** Commands inside scripts included; the script calls themselves not. */
-async function countsOf(redis: RedisServer) {
-  const stats = String(await redis.command('INFO', 'commandstats'));
-  const calls = new Map(
-    Array.from(stats.matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm), ([, name = '', count]) => [
-      name,
-      Number(count),
-    ]),
-  );
-  const total = [...calls].reduce((sum, [name, count]) => (name.startsWith('eval') ? sum : sum + count), 0);
-  const [, sent] = /^total_net_output_bytes:(\d+)/m.exec(String(await redis.command('INFO', 'stats'))) ?? [];
-  return { publishes: calls.get('publish') ?? 0, commands: total, sentBytes: Number(sent) };
+/** The server and its children. */
+function processesOf({ data }: PostgresServer): readonly number[] {
+  const server = readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')[0] ?? '';
+  const isChild = (pid: string) => {
+    try {
+      return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ')[1] === server;
+    } catch {
+      return false; // it has ended
+    }
+  };
+  return [server, ...readdirSync('/proc').filter((name) => /^\d+$/.test(name) && isChild(name))].map(Number);
 }
-
-const pidOf = async (redis: RedisServer): Promise<number> =>
-  Number(/^process_id:(\d+)/m.exec(String(await redis.command('INFO', 'server')))?.[1]);

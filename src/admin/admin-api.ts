@@ -52,7 +52,7 @@ interface AdminApiDependencies
   readonly purge: Purge;
   readonly circuits: () => readonly CircuitView[];
   readonly holdCircuit: HoldCircuit;
-  readonly fleet: Pick<Fleet, 'instances'>;
+  readonly fleet: Pick<Fleet, 'instances' | 'reloadAll'>;
   readonly timeline: Pick<Timeline, 'read'>;
   readonly requestRecords: { readonly search: Pick<RequestSearch, 'find'>; readonly history: RequestHistory };
   readonly events: Pick<EventStream, 'subscribe'>;
@@ -166,7 +166,7 @@ export function createAdminApi({
 
     listTimeline({ query }) {
       const { fromMs, toMs } = periodOf(query, defaultTimelineMs);
-      return timeline.read(fromMs, toMs);
+      return timeline.read(fromMs, query.to === undefined ? latestMs : toMs); // the clock of the database may be ahead
     },
 
     async searchRequests({ query: { from, to, limit, status, minDuration, ...others } }) {
@@ -234,7 +234,15 @@ export function createAdminApi({
       return undefined;
     },
 
-    async reloadConfiguration({ body: { reason }, response }) {
+    async reloadConfiguration({ body: { reason, all }, response }) {
+      if (all) {
+        const instances = await fleet.reloadAll(operatorOf(response).name, reason);
+        if (instances) return { instances };
+        throw new AdminRefusal(
+          409,
+          'Not reloaded: another reload of all instances is in progress; try again in 15 s.',
+        );
+      }
       const result = await reload({ by: 'operator', operator: operatorOf(response).name, reason });
       if (result.kind === 'applied')
         return { changes: result.changes, restartRequired: result.restartRequired };
@@ -246,6 +254,9 @@ export function createAdminApi({
 
 const maxAuditRecords = 100;
 const maxDecisions = 100;
+/** The end of the time that `Date` knows. */
+const latestMs = 8_640_000_000_000_000;
+
 const allTime = { fromMs: 0, toMs: Number.POSITIVE_INFINITY };
 /** The lengths of periods whose beginning is not given. Milliseconds. */
 const defaultTimelineMs = 24 * 3_600_000;

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { CertificateView } from '../certificates/installed-certificates.ts';
 import type { ActiveEnvironment } from '../environments/active-environment.ts';
 import type { FleetScope, InstanceView } from '../telemetry/fleet.ts';
-import type { ReportedCircuit } from '../telemetry/fleet-messages.ts';
+import type { ReportedCircuit } from '../telemetry/fleet-reports.ts';
 import { maxSeconds, type SecondStats } from '../telemetry/live-stats.ts';
 import type { CircuitView } from '../upstream/circuit/tenant-circuits.ts';
 import type { EnvironmentLimiterStats } from '../upstream/upstreams.ts';
@@ -16,7 +16,7 @@ interface Dashboard {
   refresh(): Partial<Snapshot> & { readonly sample: Sample; readonly seconds: readonly SecondStats[] };
 }
 
-/** None of these reads from the shared state: the console must work during an outage of it. */
+/** None of these reads from the database: the console must work during an outage of it. */
 export interface DashboardSources {
   readonly active: Pick<ActiveEnvironment, 'known'>;
   readonly environments: () => readonly EnvironmentSummary[];

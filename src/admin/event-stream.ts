@@ -45,7 +45,7 @@ interface EventStreamSources extends DashboardSources {
   readonly mayRead: (operator: Operator) => boolean;
 }
 
-/** @param sources must not read from the shared state (ADR 55) */
+/** @param sources must not read from the database (ADR 55) */
 export function createEventStream(sources: EventStreamSources): EventStream {
   const dashboard = createDashboard(sources);
   const instance = describeInstance(sources.instanceId);

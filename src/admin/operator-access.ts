@@ -75,7 +75,7 @@ export interface OperatorAccess {
 export function createOperatorAccess(
   initialSettings: AdminSettings,
   initialCredentials: AdminCredentials,
-  sessions: Pick<Sessions, 'find' | 'onEnd'>,
+  sessions: Pick<Sessions, 'find'>,
 ): OperatorAccess {
   let rules = createRules(initialSettings, initialCredentials);
   /** Keys of sessions that were ended while they were in use, with the time until which they are needed here. */
@@ -85,7 +85,6 @@ export function createOperatorAccess(
     for (const [other, untilMs] of ended) if (untilMs < Date.now()) ended.delete(other);
     ended.set(key, Date.now() + rules.settings.sessionTtl);
   }
-  sessions.onEnd(revokeSession);
 
   function identifyByToken(token: string): Identification | undefined {
     const found = findByToken(rules.credentials.operators, token);

@@ -234,7 +234,13 @@ export const identityRequests = {
 } as const;
 
 /** Makes this instance load its configuration again. */
-export const reloadRequest = z.strictObject({ reason: reason.optional() }, jsonError);
+export const reloadRequest = z.strictObject(
+  {
+    reason: reason.optional(),
+    all: z.literal(true).optional().describe('All instances, and not only the one that responds.'),
+  },
+  jsonError,
+);
 
 /** Signs in with a token; the response sets the cookie of a session. */
 export const signInRequest = z.strictObject(

@@ -231,16 +231,36 @@ export const instances = listOf(
     name: z.string().describe('As `instance` in log lines; new after every start.'),
     id: z.string().describe('Identifies the instance: at present the same as `name`.'),
     version: z.string(),
-    since: dateTime.describe('When it started.'),
+    since: dateTime.describe('When it started, on the clock of the database.'),
     ready: z.boolean(),
     reasons: listOf(z.string()).describe('Why it is not ready, and warnings.'),
     status: z
       .enum(['up', 'down', 'stopped', 'unknown'])
       .describe(
-        '`down`: no report for 2.5 seconds. `stopped`: it has announced its stop. `unknown`: the instance that responds receives no ' +
-          'reports, because Redis is unavailable. Listed for an hour after the last report.',
+        '`down`: no report for 2.5 seconds. `stopped`: it has announced its stop. `unknown`: the instance that responds can read no ' +
+          'reports, because the database is unavailable. Listed for an hour after the last report.',
       ),
-    lastSeen: dateTime.describe('Time of the last report.'),
+    lastSeen: dateTime.describe('Time of the last report, on the clock of the database.'),
+    clockDifferenceMs: z
+      .int()
+      .describe(
+        'By how many milliseconds its clock is ahead of that of the database; negative if it is behind.',
+      ),
+    configurationHash: z
+      .string()
+      .describe(
+        'SHA-256 of its effective configuration, without secrets and the settings in which instances may differ, such as ports. ' +
+          'Instances with the same hash have the same configuration.',
+      ),
+    reload: z
+      .object({
+        id: z.string().describe('Identifies the request.'),
+        outcome: z.enum(['applied', 'refused']),
+        errors: listOf(z.string()),
+        restartRequired: listOf(z.string()),
+      })
+      .nullable()
+      .describe('Its answer to the last reload of all instances since its start.'),
     figures: z
       .object({
         requestsPerSecond: z.number(),
@@ -368,7 +388,26 @@ const configChanges = listOf(
 
 export const identityChanged = z.object({ result: z.string().describe('What has changed.') });
 
-export const reloadReport = z.object({
-  changes: configChanges.describe('The settings that the reload has changed, with secrets masked.'),
-  restartRequired: configChanges.describe('The settings that take effect after a restart.'),
-});
+export const reloadReport = z.union([
+  z.object({
+    changes: configChanges.describe('The settings that the reload has changed, with secrets masked.'),
+    restartRequired: configChanges.describe('The settings that take effect after a restart.'),
+  }),
+  z
+    .object({
+      instances: listOf(
+        z.object({
+          name: z.string(),
+          outcome: z
+            .enum(['applied', 'refused', 'no answer'])
+            .describe(
+              '`refused`: its previous configuration stays in effect. `no answer`: not within 15 seconds.',
+            ),
+          errors: listOf(z.string()).describe('Why it refuses the new configuration.'),
+          restartRequired: listOf(z.string()).describe('The changes that take effect after a restart.'),
+          configurationHash: z.string().describe('As in `GET /api/instances`, after the reload.'),
+        }),
+      ),
+    })
+    .describe('With `all`: every instance that was running.'),
+]);

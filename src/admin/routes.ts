@@ -398,10 +398,13 @@ export const routes = {
     method: 'post',
     path: '/api/config/reload',
     role: 'operate',
-    summary: 'Make this instance load its configuration again, as SIGHUP does',
+    summary: 'Make this instance, or all of them, load the configuration again, as SIGHUP does',
     body: reloadRequest,
-    response: { description: 'Reloaded.', schema: reloadReport },
-    errors: { 409: 'Not reloaded: the new configuration cannot be used (the body contains the errors).' },
+    response: { description: 'Reloaded; with `all`, the answers of the instances.', schema: reloadReport },
+    errors: {
+      409: 'Not reloaded: the new configuration cannot be used (the body contains the errors). With `all`: another reload of all instances is in progress.',
+      ...stateUnavailable,
+    },
   },
 } as const satisfies Readonly<Record<string, Route>>;
 

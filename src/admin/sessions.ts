@@ -1,12 +1,16 @@
 /**
- * Sessions of operators who use a browser. All instances share them: the state contains only a hash of the id in the cookie, and the
- * record is encrypted where a key is configured.
+ * Sessions of operators who use a browser, and sign-ins that have begun at an OIDC provider: rows that all instances share. The database
+ * contains only a hash of the id in the cookie, and the record is encrypted where a key is configured.
  */
 
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
+import type { EncryptionKeys } from '../config/encryption-keys.ts';
+import { createTextEncryption } from '../state/encryption.ts';
 import { parseStored } from '../state/parse-stored.ts';
-import type { KeyValues, PubSub } from '../state/ports.ts';
+import { type Database, statement } from '../store/database.ts';
+import { deletedAt, deleteInBatches } from '../store/delete-in-batches.ts';
+import type { SignInAttempt } from './oidc-provider.ts';
 import { sha256 } from './operators.ts';
 
 const recordShape = z.object({
@@ -26,50 +30,106 @@ const recordShape = z.object({
   ]),
 });
 
+const attemptShape = z.object({ state: z.string(), nonce: z.string(), codeVerifier: z.string() });
+
 export type SessionRecord = Readonly<z.output<typeof recordShape>>;
 
 export interface Session extends SessionRecord {
-  /** Under which the state has the record. It reveals nothing of the id. */
+  /** Under which the database has the record. It reveals nothing of the id. */
   readonly key: string;
 }
 
-export interface Sessions {
-  /** @returns the id for the cookie. @throws GatewayError STATE_UNAVAILABLE (here and below) */
-  start(record: SessionRecord): Promise<string>;
-  /** The session with this id, unless it has expired or was ended. */
-  find(id: string): Promise<Session | undefined>;
-  /** Whether a session that was found before still exists. */
-  exists(session: Session): Promise<boolean>;
-  /** Ends a session on all instances. */
-  end(session: Session): Promise<void>;
-  /** @param listener called with the key when any instance ends a session. Messages can be lost: also ask `exists` */
-  onEnd(listener: (key: string) => void): void;
-}
+export type Sessions = ReturnType<typeof createSessions>;
 
-const channel = 'operator-sessions';
+const find = statement({
+  columns: { key_hash: 'text' },
+  isRead: true,
+  sql: (input) => `
+    SELECT s.key_hash, s.record FROM ${input} AS i JOIN operator_session s ON s.key_hash = i.key_hash
+    WHERE s.expires_at > now_ms()`,
+});
 
-/** @param keyValues encrypts the records if a key is configured */
-export function createSessions(keyValues: KeyValues, pubsub: PubSub): Sessions {
-  async function read(key: string): Promise<Session | undefined> {
-    const text = await keyValues.read(key);
-    const record = text === undefined ? undefined : parseStored(recordShape, text);
-    return record && record.expiresAtMs > Date.now() ? { ...record, key } : undefined;
+/**
+ * Every function @throws DatabaseError.
+ *
+ * @param keys which the records are encrypted with
+ */
+export function createSessions(database: Database, keys: readonly [] | EncryptionKeys = []) {
+  const { encrypt, decrypt } = createTextEncryption(keys);
+
+  const insert = (key: string, record: object, ttlMs: number) =>
+    database.query(
+      'INSERT INTO operator_session (key_hash, record, expires_at) VALUES ($1, $2, now_ms() + $3)',
+      [key, encrypt(key, JSON.stringify(record)), Math.round(ttlMs)],
+    );
+
+  async function read(sessionKeys: readonly string[]): Promise<readonly Session[]> {
+    const { rows, refused } = await database.batch(
+      find,
+      sessionKeys.map((key) => ({ key_hash: key })),
+    );
+    for (const cause of refused.values()) throw cause;
+    return rows.flatMap(({ key_hash, record: stored }) => {
+      const key = String(key_hash);
+      const record = parseStored(recordShape, decrypt(key, String(stored)));
+      return record && record.expiresAtMs > Date.now() ? [{ ...record, key }] : [];
+    });
   }
+
   return {
-    async start(record) {
+    /** @returns the id for the cookie */
+    async start(record: SessionRecord): Promise<string> {
       const id = randomBytes(32).toString('base64url');
-      const ttlMs = record.expiresAtMs - Date.now();
-      await keyValues.write(keyOf(id), JSON.stringify(record), ttlMs);
+      await insert(sessionKey(id), record, record.expiresAtMs - Date.now());
       return id;
     },
-    find: (id) => read(keyOf(id)),
-    exists: async ({ key }) => (await read(key)) !== undefined,
-    async end({ key }) {
-      await keyValues.remove(key);
-      await pubsub.publish(channel, key).catch(() => {}); // the other instances notice it when they ask for the session
+
+    /** The session with this id, unless it has expired or was ended. */
+    async find(id: string): Promise<Session | undefined> {
+      const [session] = await read([sessionKey(id)]);
+      return session;
     },
-    onEnd: (listener) => void pubsub.subscribe(channel, listener),
+
+    /** Which of these sessions, found before, have been ended on any instance. */
+    async endedOf(found: readonly Session[]): Promise<readonly Session[]> {
+      if (found.length === 0) return [];
+      const present = new Set((await read(found.map(({ key }) => key))).map(({ key }) => key));
+      return found.filter(({ key }) => !present.has(key));
+    },
+
+    /** Ends a session on all instances. */
+    async end({ key }: Session): Promise<void> {
+      await database.query('DELETE FROM operator_session WHERE key_hash = $1', [key]);
+    },
+
+    /** Any instance may get the answer of the provider. @param id in the cookie of the browser */
+    async storeAttempt(id: string, attempt: SignInAttempt, ttlMs: number): Promise<void> {
+      await insert(attemptKey(id, attempt.state), attempt, ttlMs);
+    },
+
+    /** Removes the attempt: the answer of the provider can be used once. */
+    async takeAttempt(id: string, state: string): Promise<SignInAttempt | undefined> {
+      const key = attemptKey(id, state);
+      const [row] = await database.query(
+        'DELETE FROM operator_session WHERE key_hash = $1 RETURNING record, expires_at > now_ms() AS is_valid',
+        [key],
+      );
+      return row?.is_valid ? parseStored(attemptShape, decrypt(key, String(row.record))) : undefined;
+    },
+
+    deleteExpired: () =>
+      deleteInBatches(async (limit, from) => {
+        const deleted = await database.query(
+          `DELETE FROM operator_session WHERE key_hash IN (
+             SELECT key_hash FROM operator_session WHERE expires_at < (SELECT now_ms()) AND expires_at >= $2
+             ORDER BY expires_at LIMIT $1)
+           RETURNING expires_at`,
+          [limit, from],
+        );
+        return deletedAt(deleted.map(({ expires_at }) => Number(expires_at)));
+      }),
   };
 }
 
-const keyOf = (id: string) => `operator-session:${sha256(id)}`;
+const sessionKey = (id: string) => sha256(`session ${id}`);
+const attemptKey = (id: string, state: string) => sha256(`sign-in ${id} ${state}`);

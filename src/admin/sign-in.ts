@@ -3,21 +3,14 @@
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Response } from 'express';
-import { z } from 'zod';
 import type { AuditRecorder } from '../request/audit-event.ts';
-import type { KeyValues } from '../state/ports.ts';
 import type { Log } from '../telemetry/log.ts';
 import { AdminRefusal } from './admin-refusal.ts';
 import { operatorIfAny } from './authenticate-operator.ts';
 import { type Cookie, readCookie, sessionCookie, signInCookie, writeCookie } from './cookies.ts';
-import {
-  type AuthenticatedPerson,
-  createOidcProvider,
-  type OidcProvider,
-  type SignInAttempt,
-} from './oidc-provider.ts';
+import { type AuthenticatedPerson, createOidcProvider, type OidcProvider } from './oidc-provider.ts';
 import { digestOf, holderOf, type OperatorAccess, type OperatorIdentity } from './operator-access.ts';
-import { findByToken, sha256 } from './operators.ts';
+import { findByToken } from './operators.ts';
 import { isSecure } from './request-origin.ts';
 import type { AdminApi } from './routes.ts';
 import type { SessionRecord, Sessions } from './sessions.ts';
@@ -26,8 +19,6 @@ import { createSignInThrottle, type SignInThrottle } from './sign-in-throttle.ts
 interface SignInDependencies {
   readonly access: OperatorAccess;
   readonly sessions: Sessions;
-  /** Encrypted if a key is configured. */
-  readonly keyValues: KeyValues;
   /** Of wrong tokens. */
   readonly throttle: SignInThrottle;
   readonly audit: AuditRecorder;
@@ -49,16 +40,8 @@ type SignInError = 'provider-unavailable' | 'denied' | 'no-role' | 'expired' | '
 /** How long a person may take to authenticate at the provider. */
 const attemptTtlMs = 10 * 60 * 1_000;
 
-export function createSignIn({
-  access,
-  sessions,
-  keyValues,
-  throttle,
-  audit,
-  log,
-}: SignInDependencies): SignIn {
+export function createSignIn({ access, sessions, throttle, audit, log }: SignInDependencies): SignIn {
   const currentProvider = createProviderHolder(access, log);
-  const attempts = createAttempts(keyValues);
   /** Of its own: wrong tokens must not prevent a sign-in at the provider. */
   const oidcThrottle = createSignInThrottle();
 
@@ -171,7 +154,7 @@ export function createSignIn({
         // The same for all tabs, so that each of them can finish its own sign-in. For that reason it is not removed either.
         const known = cookieIn(response, signInCookie) ?? '';
         const id = isId(known) ? known : newId();
-        await attempts.store(id, begun.attempt);
+        await sessions.storeAttempt(id, begun.attempt, attemptTtlMs);
         setCookie(response, signInCookie, id, attemptTtlMs);
         return redirect(response, begun.url.href);
       },
@@ -181,7 +164,7 @@ export function createSignIn({
         const id = cookieIn(response, signInCookie);
         const { state } = response.req.query;
         const isKnown = id !== undefined && typeof state === 'string';
-        const attempt = isKnown ? await attempts.take(id, state) : undefined;
+        const attempt = isKnown ? await sessions.takeAttempt(id, state) : undefined;
         if (!attempt) {
           countAttempt(response, oidcThrottle);
           return redirect(response, consoleUrl('expired'));
@@ -240,24 +223,5 @@ function createProviderHolder(access: OperatorAccess, log: Log): () => OidcProvi
   };
 }
 
-const attemptShape = z.object({ state: z.string(), nonce: z.string(), codeVerifier: z.string() });
-
 const newId = () => randomBytes(32).toString('base64url');
 const isId = (text: string) => /^[\w-]{43}$/.test(text);
-
-/** Sign-ins that have begun, in the shared state: any instance may get the response of the provider. */
-function createAttempts(keyValues: KeyValues) {
-  const keyOf = (id: string, state: string) => `operator-sign-in:${sha256(`${id} ${state}`)}`;
-  return {
-    /** @param id in the cookie of the browser */
-    store: (id: string, attempt: SignInAttempt) =>
-      keyValues.write(keyOf(id, attempt.state), JSON.stringify(attempt), attemptTtlMs),
-    /** Removes the attempt: the response of the provider can be used once. */
-    async take(id: string, state: string): Promise<SignInAttempt | undefined> {
-      const key = keyOf(id, state);
-      const text = await keyValues.read(key);
-      if (text === undefined || !(await keyValues.removeIf(key, text))) return undefined;
-      return attemptShape.parse(JSON.parse(text));
-    },
-  };
-}

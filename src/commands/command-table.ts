@@ -71,9 +71,9 @@ export const commands: readonly Command[] = [
   },
   {
     name: 'reload',
-    summary: 'Make a running gateway load its configuration file again, as SIGHUP does',
-    options: ['reason', ...gatewayOptions],
-    example: "reload --url http://192.0.2.1:9090 --reason 'new client'",
+    summary: 'Make a running gateway, or all instances, load the configuration file again, as SIGHUP does',
+    options: ['all', 'reason', ...gatewayOptions],
+    example: "reload --all --url http://192.0.2.1:9090 --reason 'new client'",
     run: async (options) => (await import('./reload.ts')).reload(await connect(options), options),
   },
   {

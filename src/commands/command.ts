@@ -56,6 +56,10 @@ const optionRows = {
     description: 'trusted CA certificates for an https: address, in PEM format (default: those of Node)',
   },
   json: { flags: '--json', description: 'print JSON' },
+  all: {
+    flags: '--all',
+    description: 'all instances that share the database, and not only the one that is asked',
+  },
   live: { flags: '--live', description: 'ask only whether the process responds' },
   csv: { flags: '--csv', description: 'print CSV, for a spreadsheet' },
   strict: {

@@ -1,4 +1,4 @@
-/** `penstock reload`: makes a running gateway load its configuration again, and prints what changed. */
+/** `penstock reload`: makes a running gateway, or all instances, load the configuration again, and prints what changed. */
 
 import { z } from 'zod';
 import { describeChange } from '../config/config-changes.ts';
@@ -13,11 +13,30 @@ const changes = z.array(
   z.object({ setting: z.string(), from: z.string().nullable(), to: z.string().nullable() }),
 );
 const reportBody = z.object({ changes, restartRequired: changes });
+const answersBody = z.object({
+  instances: z.array(
+    z.object({
+      name: z.string(),
+      outcome: z.enum(['applied', 'refused', 'no answer']),
+      errors: z.array(z.string()),
+      restartRequired: z.array(z.string()),
+      configurationHash: z.string(),
+    }),
+  ),
+});
 const refusalBody = z.object({ error: z.string(), errors: z.array(z.string()) });
 
-/** @throws CommandError with all errors if the new configuration cannot be used; the previous one stays in effect */
-export async function reload(call: AdminClient, { reason }: Pick<Options, 'reason'>): Promise<CommandOutput> {
-  const response = await call('POST', '/config/reload', reason === undefined ? {} : { reason });
+/**
+ * @throws CommandError with all errors if the new configuration cannot be used; the previous one stays in effect. With `--all`, if an
+ *   instance has refused it or did not answer
+ */
+export async function reload(
+  call: AdminClient,
+  { reason, all }: Pick<Options, 'reason' | 'all'>,
+): Promise<CommandOutput> {
+  const body = { ...(reason !== undefined && { reason }), ...(all && { all }) };
+  const response = await call('POST', '/config/reload', body);
+  if (all) return describeAnswers(parseBody(answersBody, successBody(response)));
   const refusal = response.ok ? undefined : refusalBody.safeParse(response.body).data;
   if (refusal) {
     const { error, errors } = refusal;
@@ -33,4 +52,17 @@ export async function reload(call: AdminClient, { reason }: Pick<Options, 'reaso
     ...report.restartRequired.map((change) => `  ${describeChange(change)}`),
   ];
   return success(lines, report);
+}
+
+function describeAnswers(body: z.infer<typeof answersBody>): CommandOutput {
+  const lines = body.instances.flatMap(({ name, outcome, errors, restartRequired, configurationHash }) => [
+    `${name}: ${outcome}, configuration ${configurationHash.slice(0, 12)}${restartRequired.length > 0 ? ', a restart is required for:' : ''}`,
+    ...[...errors, ...restartRequired].map((line) => `  ${line}`),
+  ]);
+  const isDone = body.instances.every(({ outcome }) => outcome === 'applied');
+  if (isDone) return success(lines, body);
+  throw new CommandError(exitCodes.config, 'Not every instance uses the new configuration.', {
+    lines,
+    data: body,
+  });
 }

@@ -12,18 +12,14 @@ import type { KeyValues } from './ports.ts';
  * Values from before encryption was switched on, and values under older keys, can be read and replaced. A value that
  * cannot be decrypted is returned as stored, so that readers treat it as garbage and can replace it.
  */
-export function encryptKeyValues(keyValues: KeyValues, [current, ...older]: EncryptionKeys): KeyValues {
-  const cipher = createTextCipher(current);
-  const ciphers = [cipher, ...older.map(createTextCipher)];
-  const decrypt = (name: string, stored: string) =>
-    ciphers.reduce<string | undefined>((text, { decrypt }) => text ?? decrypt(name, stored), undefined) ??
-    stored;
+export function encryptKeyValues(keyValues: KeyValues, keys: EncryptionKeys): KeyValues {
+  const { encrypt, decrypt } = createTextEncryption(keys);
 
   /** The stored value is usually encrypted with the current key; otherwise this reads it and replaces exactly that text. */
   async function replace(name: string, expected: string, value: string, ttlMs?: number): Promise<boolean> {
-    const next = cipher.encrypt(name, value);
+    const next = encrypt(name, value);
     const replaceText = (text: string) => keyValues.replace(name, text, next, ttlMs);
-    if (await replaceText(cipher.encrypt(name, expected))) return true;
+    if (await replaceText(encrypt(name, expected))) return true;
     const stored = await keyValues.read(name);
     if (stored === undefined || decrypt(name, stored) !== expected.toWellFormed()) return false;
     if (await replaceText(stored)) return true;
@@ -32,7 +28,7 @@ export function encryptKeyValues(keyValues: KeyValues, [current, ...older]: Encr
   }
 
   async function removeIf(name: string, expected: string): Promise<boolean> {
-    if (await keyValues.removeIf(name, cipher.encrypt(name, expected))) return true;
+    if (await keyValues.removeIf(name, encrypt(name, expected))) return true;
     const stored = await keyValues.read(name);
     if (stored === undefined || decrypt(name, stored) !== expected.toWellFormed()) return false;
     if (await keyValues.removeIf(name, stored)) return true;
@@ -44,8 +40,8 @@ export function encryptKeyValues(keyValues: KeyValues, [current, ...older]: Encr
       const stored = await keyValues.read(name);
       return stored === undefined ? undefined : decrypt(name, stored);
     },
-    write: (name, value, ttlMs) => keyValues.write(name, cipher.encrypt(name, value), ttlMs),
-    writeIfAbsent: (name, value, ttlMs) => keyValues.writeIfAbsent(name, cipher.encrypt(name, value), ttlMs),
+    write: (name, value, ttlMs) => keyValues.write(name, encrypt(name, value), ttlMs),
+    writeIfAbsent: (name, value, ttlMs) => keyValues.writeIfAbsent(name, encrypt(name, value), ttlMs),
     replace,
     remove: keyValues.remove,
     removeIf,
@@ -57,18 +53,14 @@ export function encryptKeyValues(keyValues: KeyValues, [current, ...older]: Encr
  *
  * A text that cannot be decrypted is returned as stored, as by `encryptKeyValues`.
  */
-export function encryptSchedules(schedules: Schedules, [current, ...older]: EncryptionKeys): Schedules {
-  const cipher = createTextCipher(current);
-  const ciphers = [cipher, ...older.map(createTextCipher)];
+export function encryptSchedules(schedules: Schedules, keys: EncryptionKeys): Schedules {
+  const encryption = createTextEncryption(keys);
   const nameOf = (key: string) => `schedule:${key}`;
 
-  function decrypt(key: string, { version, text }: ScheduledRecord): ScheduledRecord {
-    for (const { decrypt } of ciphers) {
-      const decrypted = decrypt(nameOf(key), text);
-      if (decrypted !== undefined) return { version, text: decrypted };
-    }
-    return { version, text };
-  }
+  const decrypt = (key: string, { version, text }: ScheduledRecord): ScheduledRecord => ({
+    version,
+    text: encryption.decrypt(nameOf(key), text),
+  });
 
   return {
     ...schedules,
@@ -77,7 +69,7 @@ export function encryptSchedules(schedules: Schedules, [current, ...older]: Encr
       return stored && decrypt(key, stored);
     },
     write: (key, version, text, changes) =>
-      schedules.write(key, version, text && cipher.encrypt(nameOf(key), text), changes),
+      schedules.write(key, version, text && encryption.encrypt(nameOf(key), text), changes),
     async list(queue, limit) {
       const listed = await schedules.list(queue, limit);
       return listed.map(({ key, record }) => ({ key, record: decrypt(key, record) }));
@@ -85,6 +77,25 @@ export function encryptSchedules(schedules: Schedules, [current, ...older]: Encr
     async take(queue, limit, leaseMs) {
       const taken = await schedules.take(queue, limit, leaseMs);
       return taken.map(({ key, lease, record }) => ({ key, lease, record: record && decrypt(key, record) }));
+    },
+  };
+}
+
+/**
+ * Encrypts texts with the first key, each one bound to its name. A text that none of the keys decrypts is returned as it is stored.
+ * Without a key, all texts stay as they are.
+ */
+export function createTextEncryption(keys: readonly [] | EncryptionKeys) {
+  const ciphers = keys.map(createTextCipher);
+  const [current] = ciphers;
+  return {
+    encrypt: (name: string, text: string): string => current?.encrypt(name, text) ?? text,
+    decrypt(name: string, stored: string): string {
+      for (const cipher of ciphers) {
+        const text = cipher.decrypt(name, stored);
+        if (text !== undefined) return text;
+      }
+      return stored;
     },
   };
 }

@@ -2,15 +2,7 @@
 
 import { createMemoryRequestLog } from './former/memory-request-log.ts';
 import { createMemorySchedules } from './former/memory-schedules.ts';
-import {
-  type BucketRate,
-  type Journals,
-  type KeyValues,
-  type LocalTokenBuckets,
-  maxJournalTexts,
-  type PubSub,
-  type State,
-} from './ports.ts';
+import type { BucketRate, KeyValues, LocalTokenBuckets, PubSub, State } from './ports.ts';
 import { createSubscriptions } from './subscriptions.ts';
 import { reservePermit, takeResultOf } from './token-bucket.ts';
 
@@ -18,7 +10,6 @@ import { reservePermit, takeResultOf } from './token-bucket.ts';
 export function createMemoryState(now: () => number = () => performance.now()): State {
   return {
     keyValues: createKeyValues(now),
-    journals: createJournals(now),
     schedules: createMemorySchedules(now),
     tokenBuckets: createMemoryTokenBuckets(now),
     pubsub: createPubSub(),
@@ -55,18 +46,6 @@ function createKeyValues(now: () => number): KeyValues {
       values.remove(key);
       return true;
     },
-  };
-}
-
-function createJournals(now: () => number): Journals {
-  const journals = createExpiringMap<readonly string[]>(now);
-  return {
-    async append(key, texts, ttlMs) {
-      if (texts.length === 0) return;
-      const all = [...(journals.read(key) ?? []), ...texts.map((text) => text.toWellFormed())];
-      journals.write(key, all.slice(-maxJournalTexts), ttlMs);
-    },
-    read: async (key) => journals.read(key) ?? [],
   };
 }
 

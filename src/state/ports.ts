@@ -26,27 +26,6 @@ export interface KeyValues {
   removeIf(key: string, expected: string): Promise<boolean>;
 }
 
-/**
- * Append-only lists of texts. A journal expires as a whole, some time after its last text.
- *
- * Every operation touches one key, which holds nothing else. A text is stored like a value.
- */
-export interface Journals {
-  /**
-   * Appends texts in their order. If the journal then has more than `maxJournalTexts`, it loses its oldest ones.
-   *
-   * @param texts at most `maxJournalTexts`
-   * @param ttlMs time to live of the whole journal from now on, > 0
-   * @throws GatewayError STATE_UNAVAILABLE (here and in `read`) as `KeyValues` does; the texts may have been appended nevertheless
-   */
-  append(key: string, texts: readonly string[], ttlMs: number): Promise<void>;
-  /** All texts, the oldest first; empty if there is no journal. */
-  read(key: string): Promise<readonly string[]>;
-}
-
-/** How many texts a journal keeps: a read of all of them must not delay other commands. */
-export const maxJournalTexts = 2_000;
-
 /** Rate and size of a token bucket. */
 export interface BucketRate {
   /** Permits per second in the long run. */
@@ -222,7 +201,6 @@ export type LogGroup = 'dictionaries' | 'figures' | 'errors';
 /** One shared state: a store with its interfaces. */
 export interface State {
   readonly keyValues: KeyValues;
-  readonly journals: Journals;
   readonly schedules: Schedules;
   readonly tokenBuckets: TokenBuckets;
   readonly pubsub: PubSub;

@@ -35,14 +35,6 @@ function own.removeIfUnchanged(_, key, expected)
   return redis.call('DEL', key)
 end
 
--- ttl: in ms, of the whole list; longest: how many texts it keeps; then the texts. Returns the length.
-function own.appendToJournal(_, key, ttl, longest, ...)
-  local length = redis.call('RPUSH', key, ...)
-  if length > tonumber(longest) then redis.call('LTRIM', key, -longest, -1) end
-  redis.call('PEXPIRE', key, ttl)
-  return length
-end
-
 -- Returns the interval and the tolerance of a token bucket, and its arrival time. All times are in ms.
 local function read_bucket(key, now, per_second, burst, max_wait, longest_ahead)
   local interval = 1000 / per_second

@@ -6,9 +6,7 @@ import { createRedisSchedules } from './former/redis-schedules.ts';
 import {
   type BucketRate,
   type GrantedPermits,
-  type Journals,
   type KeyValues,
-  maxJournalTexts,
   permitLeaseMs,
   type SharedTokenBuckets,
   type State,
@@ -53,7 +51,6 @@ export function createRedisState(
 
   return {
     keyValues: createKeyValues(send, (key) => withDeadline(() => client.reader.getBuffer(prefixed(key)))),
-    journals: createJournals(send),
     schedules: createRedisSchedules(
       prefix,
       settings.kind === 'cluster' ? scheduleTags : ['{0}'],
@@ -144,16 +141,6 @@ const optionalTtl = (ttlMs?: number) => (ttlMs === undefined ? [] : [wholeMs(ttl
 /** Redis accepts whole milliseconds, and at least 1. */
 const wholeMs = (ttlMs: number) => Math.max(1, Math.ceil(ttlMs));
 
-function createJournals(send: Send): Journals {
-  return {
-    append: (key, texts, ttlMs) =>
-      texts.length === 0
-        ? Promise.resolve()
-        : send(toVoid, 'appendToJournal', key, wholeMs(ttlMs), maxJournalTexts, ...texts),
-    read: (key) => send(textsIn, 'LRANGE', key, 0, -1),
-  };
-}
-
 /** @param sendLease sends `leasePermits` for a bucket */
 function createTokenBuckets(
   send: Send,
@@ -190,8 +177,6 @@ function createTokenBuckets(
     giveBack: (bucket, { perSecond }, after) => send(tookEffect, 'returnPermit', bucket, perSecond, after),
   };
 }
-
-const textsIn = (result: unknown) => asList(result).map(String);
 
 function grantedPermits(answer: unknown): GrantedPermits {
   const [granted, waitMs, after] = asList(answer);

@@ -199,6 +199,69 @@ const tables = (types: { readonly bytes: string; readonly time: string }) => `
   );
   INSERT INTO failover (only_row, id, timeline, noticed_at) VALUES (true, 'none', current_timeline(), 0);
 
+  -- What each instance reported last, for operators. Unlike \`instance\`, nothing depends on it, and it stays for an hour after the end.
+  CREATE TABLE instance_report (
+    id text PRIMARY KEY,
+    started_at ${types.time} NOT NULL,
+    reported_at ${types.time} NOT NULL,
+    -- When it has announced its end.
+    stopped_at ${types.time},
+    version text NOT NULL,
+    -- By how much its clock is ahead of that of the database.
+    clock_difference_ms ${types.time} NOT NULL,
+    -- SHA-256, without secrets and what may differ between instances.
+    configuration_hash text NOT NULL,
+    -- JSON: readiness, figures, circuits, queues.
+    report text NOT NULL
+  );
+
+  -- The counts of each second in which an instance had requests: of the last minutes.
+  CREATE TABLE instance_second (
+    instance text NOT NULL,
+    -- Seconds since 1970, on the clock of the instance.
+    second ${types.time} NOT NULL,
+    inserted_at ${types.time} NOT NULL,
+    -- JSON.
+    counts text NOT NULL,
+    PRIMARY KEY (instance, second)
+  );
+  CREATE INDEX instance_second_inserted_at ON instance_second (inserted_at);
+
+  -- The last request that all instances load their configuration again, if not all of them have answered.
+  CREATE TABLE reload_request (
+    only_row boolean PRIMARY KEY CHECK (only_row),
+    id text NOT NULL,
+    requested_at ${types.time} NOT NULL,
+    who text NOT NULL,
+    reason text
+  );
+
+  -- What changed on any instance, and who asked for it.
+  CREATE TABLE timeline (
+    -- Several instances may notice one event: they give it the same id.
+    id text PRIMARY KEY,
+    happened_at ${types.time} NOT NULL,
+    kind text NOT NULL,
+    instance text NOT NULL,
+    who text,
+    environment text,
+    lane text,
+    text text NOT NULL,
+    -- JSON.
+    details text NOT NULL
+  );
+  CREATE INDEX timeline_happened_at ON timeline (happened_at);
+
+  -- Sessions of operators, and sign-ins that have begun.
+  CREATE TABLE operator_session (
+    -- Of the id in the cookie.
+    key_hash text PRIMARY KEY,
+    -- JSON; encrypted where a key is configured.
+    record text NOT NULL,
+    expires_at ${types.time} NOT NULL
+  );
+  CREATE INDEX operator_session_expires_at ON operator_session (expires_at);
+
   CREATE TABLE active_environment (
     only_row boolean PRIMARY KEY CHECK (only_row),
     environment text NOT NULL,
@@ -281,7 +344,9 @@ const storageSettings = `
   ALTER TABLE payment_status SET (
     autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_insert_scale_factor = 0.02,
-    autovacuum_freeze_min_age = 0);`;
+    autovacuum_freeze_min_age = 0);
+  -- Each row changes every second, in its own page.
+  ALTER TABLE instance_report SET (fillfactor = 20);`;
 
 const migrations: readonly Migration[] = [
   {
@@ -321,15 +386,23 @@ export interface Schema {
 
 /** @throws DatabaseError */
 export async function readSchema(database: Database): Promise<Schema> {
+  try {
+    const [row] = await database.query(
+      'SELECT max(version) AS version, max(oldest) AS oldest FROM penstock_schema',
+    );
+    return { version: Number(row?.version ?? 0), oldest: Number(row?.oldest ?? 0) };
+  } catch (thrown) {
+    if (!hasNoEffect(thrown) || (await hasSchema(database))) throw thrown;
+    return { version: 0, oldest: 0 };
+  }
+}
+
+async function hasSchema(database: Database): Promise<boolean> {
   const exists =
     database.dialect === 'sqlite'
       ? `SELECT 1 AS one FROM sqlite_schema WHERE name = 'penstock_schema'`
       : `SELECT 1 AS one WHERE to_regclass('penstock_schema') IS NOT NULL`;
-  if ((await database.query(exists)).length === 0) return { version: 0, oldest: 0 };
-  const [row] = await database.query(
-    'SELECT max(version) AS version, max(oldest) AS oldest FROM penstock_schema',
-  );
-  return { version: Number(row?.version ?? 0), oldest: Number(row?.oldest ?? 0) };
+  return (await database.query(exists)).length > 0;
 }
 
 /** Why this build cannot use the database, to be put behind its name; `undefined` if it can. */

@@ -10,21 +10,21 @@ import {
 } from './live-stats.ts';
 
 export interface FleetSeconds {
-  /** Adds seconds that an instance has counted. */
-  add(instance: string, counted: CountedSeconds): void;
+  /**
+   * Adds seconds with requests that an instance has counted.
+   *
+   * @param counted the first and the last second that it has counted, if that is known
+   */
+  add(
+    instance: string,
+    counted: { readonly from: number; readonly through: number } | undefined,
+    seconds: readonly SecondCounts[],
+  ): void;
   /**
    * At most 300 seconds, oldest first, without gaps: those that each of these instances has reported. A later report of a second
    * replaces its object.
    */
   recent(instances: readonly string[]): readonly SecondStats[];
-}
-
-interface CountedSeconds {
-  /** The first and the last second that the instance has counted. */
-  readonly from: number;
-  readonly through: number;
-  /** Those with requests that are new. */
-  readonly seconds: readonly SecondCounts[];
 }
 
 interface InstanceSeconds {
@@ -64,13 +64,13 @@ export function createFleetSeconds(now: () => number = Date.now): FleetSeconds {
   }
 
   return {
-    add(instance, { from, through, seconds }) {
+    add(instance, counted, seconds) {
       const current = currentSecond();
       const accepted = seconds.filter(({ at }) => at > current - maxSeconds && at <= current + maxAhead);
-      const known = byInstance.get(instance) ?? { from, through, counts: new Map() };
-      known.from = from;
-      known.through = through;
+      const known = byInstance.get(instance) ?? { from: current, through: current, counts: new Map() };
+      if (counted) Object.assign(known, { from: counted.from, through: counted.through });
       for (const second of accepted) {
+        if (known.counts.has(second.at)) continue; // a finished second never changes
         known.counts.set(second.at, second);
         computed.delete(second.at);
       }

@@ -1,48 +1,35 @@
 /**
- * The fleet: all instances that share the state. Each one publishes a report every second, and keeps the last one of all others in
- * its memory, so that every instance can show all of them, also while the shared state is unavailable (ADR 96).
+ * The fleet: all instances that share the database. Each one stores a report every second, reads those of all others a moment later, and
+ * keeps them in its memory, so that every instance can show all of them, also while the database is unavailable (ADR 123).
  */
 
-import type { State } from '../state/ports.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
-  type FleetMessage,
   type InstanceReport,
-  parseMessage,
-  type RosterEntry,
-  serializeMessage,
-} from './fleet-messages.ts';
-import { createFleetRoster } from './fleet-roster.ts';
+  listedForMs,
+  type NewReports,
+  type ReloadOutcome,
+  type ReportTable,
+  reloadAnswerMs,
+  type StoredReloadRequest,
+  type StoredReport,
+} from './fleet-reports.ts';
 import { createFleetSeconds } from './fleet-seconds.ts';
 import type { SecondCounts, SecondStats } from './live-stats.ts';
 
-export interface Fleet {
-  /**
-   * Publishes the report of this instance; to be called every second.
-   *
-   * @param seconds those that have ended, oldest first, without gaps
-   */
-  publish(report: InstanceReport, seconds: readonly SecondCounts[]): void;
-  /** All instances of the last hour, by name. */
-  instances(): readonly InstanceView[];
-  /** The last five minutes of all instances together; a second that changes is a new object. */
-  seconds(): readonly SecondStats[];
-  scope(): FleetScope;
-  /**
-   * Looks for instances that no longer report; to be called several times a second.
-   *
-   * @returns whether the status of one has changed since the last call
-   */
-  check(): boolean;
-  /** Publishes that this instance has stopped. Never rejects. */
-  stop(): Promise<void>;
-}
-
 /** An instance in the admin API. */
-export interface InstanceView extends Omit<InstanceReport, 'at'> {
-  /** `unknown`: this instance cannot receive reports at the moment, or has just started. */
+export interface InstanceView
+  extends Omit<
+    StoredReport,
+    'startedAtMs' | 'reportedAtMs' | 'hasStopped' | 'from' | 'through' | 'clockDifferenceMs'
+  > {
+  readonly name: string;
+  /** `unknown`: this instance cannot read reports at the moment, or has just started. */
   readonly status: InstanceStatus;
-  /** When it sent its last report: ISO 8601, UTC, on its own clock. */
+  /** ISO 8601, UTC, on the clock of the database, like `lastSeen`. */
+  readonly since: string;
   readonly lastSeen: string;
+  readonly clockDifferenceMs: number;
 }
 
 type InstanceStatus = 'up' | 'down' | 'stopped' | 'unknown';
@@ -56,225 +43,277 @@ export interface FleetScope {
 
 export interface FleetEvents {
   /** An instance no longer reports. Every other instance notices it. @param last its last report */
-  readonly onLost: (last: InstanceReport) => void;
+  readonly onLost: (last: InstanceView) => void;
   /** It reports again. @param last the last report before the interruption */
-  readonly onReturned: (last: InstanceReport) => void;
+  readonly onReturned: (last: InstanceView) => void;
 }
 
-interface FleetDependencies {
-  readonly state: Pick<State, 'pubsub' | 'journals'>;
-  readonly ownId: string;
-  readonly events: FleetEvents;
-  /** Milliseconds of a monotonic clock. */
-  readonly now?: () => number;
-  /** Milliseconds since 1970. */
-  readonly wall?: () => number;
+/** The answer of an instance; `no answer`: not within 15 s. */
+export interface ReloadAnswer extends Pick<InstanceView, 'name' | 'configurationHash'> {
+  readonly outcome: ReloadOutcome['outcome'] | 'no answer';
+  readonly errors: readonly string[];
+  readonly restartRequired: readonly string[];
 }
 
 interface Member {
-  report: InstanceReport;
+  report: StoredReport;
   status: InstanceStatus;
-  /** When its last message arrived, on the monotonic clock; `undefined` if only the roster knows it. */
-  receivedAtMs: number | undefined;
 }
-
-const channel = 'fleet';
 
 /** Reports come every second. After this time without one, an instance is down. Milliseconds. */
 const lostAfterMs = 2_500;
-/**
- * An own message that arrives so much later than the last one of another instance proves that the messages of the other one
- * could have arrived as well. Milliseconds.
- */
-const proofAfterMs = 1_200;
-/** After this time without an own message, this instance does not receive the others either. Milliseconds. */
+/** After this time without a read, this instance does not know the others. Milliseconds. */
 const disconnectedAfterMs = 3_500;
-/** How long an instance that has ended is listed. Milliseconds. */
-const listedForMs = 3_600_000;
-const rosterEveryMs = 300_000;
-/** More than any installation has; bounds the memory if instances start and crash all the time. */
-const maxMembers = 1_000;
+/** How often answers to a request are looked for, in memory. Milliseconds. */
+const answersReadMs = 100;
 
-export function createFleet({
-  state: { pubsub, journals },
-  ownId,
-  events,
-  now = () => performance.now(),
-  wall = Date.now,
-}: FleetDependencies): Fleet {
-  const members = new Map<string, Member>();
+export type Fleet = ReturnType<typeof createFleet>;
+
+/**
+ * @param now milliseconds of a monotonic clock
+ * @param wall milliseconds since 1970
+ */
+export function createFleet(
+  table: Pick<ReportTable, 'write' | 'readSince' | 'requestReload' | 'endReload'>,
+  ownId: string,
+  events: FleetEvents,
+  now: () => number = () => performance.now(),
+  wall: () => number = Date.now,
+) {
+  const startedAtMs = now();
+  const others = new Map<string, Member>();
   const seconds = createFleetSeconds(wall);
-  const roster = createFleetRoster(journals, wall);
+  /** The newest report of this instance, and the one that it has read, as the others have. */
+  let latest: StoredReport | undefined;
+  let own: StoredReport | undefined;
+  let storedThrough = 0;
+  let clockDifferenceMs = 0;
+  let writing: Promise<void> | undefined;
+  let reading: Promise<void> | undefined;
   let isStopped = false;
   let isChanged = false;
-  /** When the last own message arrived, and since when own messages have arrived without an interruption. */
-  let echoAtMs = Number.NEGATIVE_INFINITY;
-  let connectedSinceMs = Number.NEGATIVE_INFINITY;
-  let isRosterRead = false;
-  let rosterDueAtMs = Number.NEGATIVE_INFINITY;
-  let publishedThrough = 0;
-  let wantsSeconds = true;
-  let isAskedForSeconds = false;
+  let databaseNowMs: number | undefined;
+  /** When reports were read last, and since when they have been read without a gap. */
+  let readAtMs = Number.NEGATIVE_INFINITY;
+  let gaplessSinceMs = Number.NEGATIVE_INFINITY;
+  let reloadRequest: StoredReloadRequest | undefined;
+  let handledReload: string | undefined;
 
-  const unsubscribe = pubsub.subscribe(channel, (text) => {
-    const message = parseMessage(text);
-    if (!message || isStopped) return;
-    if (message.report.id === ownId) onOwnMessage(message);
-    else onMessage(message);
-  });
+  async function store(all: readonly SecondCounts[], hasStopped: boolean): Promise<void> {
+    if (!latest) return;
+    const { startedAtMs: _, reportedAtMs: __, ...report } = latest;
+    const through = report.through;
+    const newSeconds = all.filter(({ at, requests }) => at > storedThrough && requests > 0);
+    const [beganAtMs, ageMs] = [wall(), now() - startedAtMs];
+    const storedAtMs = await table.write({ ...report, hasStopped, ageMs, clockDifferenceMs }, newSeconds);
+    storedThrough = through;
+    clockDifferenceMs = Math.round((beganAtMs + wall()) / 2 - storedAtMs);
+  }
 
-  function onOwnMessage(message: FleetMessage): void {
-    if (message.kind === 'stopped') return;
-    const isInterrupted = now() - echoAtMs > lostAfterMs;
-    if (isInterrupted) {
-      connectedSinceMs = now();
-      isRosterRead = false;
+  async function readReports(): Promise<void> {
+    const found = await table.readSince(databaseNowMs);
+    if (now() - readAtMs > lostAfterMs) {
+      gaplessSinceMs = now();
       isChanged = true;
     }
-    wantsSeconds = (wantsSeconds || isInterrupted) && !message.wantsSeconds;
-    echoAtMs = now();
-    if (!isRosterRead) readRoster();
+    readAtMs = now();
+    databaseNowMs = found.databaseNowMs;
+    for (const report of found.reports) {
+      seconds.add(report.id, report, []);
+      if (report.id === ownId) own = report;
+      else adopt(report);
+    }
+    noteReloadRequest(found);
+    for (const { instance, counts } of found.seconds) seconds.add(instance, undefined, [counts]);
+    for (const [id, member] of others) judge(id, member, found.databaseNowMs);
   }
 
-  function onMessage(message: FleetMessage): void {
-    const { report } = message;
-    const member = members.get(report.id);
-    if (member?.status === 'stopped' || (!member && !makeRoom())) return;
-    const next = message.kind === 'stopped' ? 'stopped' : 'up';
-    if (member?.status === 'down' && next === 'up') events.onReturned(member.report);
-    if (member?.status !== next) isChanged = true;
-    members.set(report.id, { report, status: next, receivedAtMs: now() });
-    if (message.kind === 'stopped') return;
-    seconds.add(report.id, message);
-    isAskedForSeconds ||= message.wantsSeconds;
+  /** A request from before the start is done: this instance has read its configuration later. */
+  function noteReloadRequest({ databaseNowMs, reloadRequest: found }: NewReports): void {
+    if (!found || found.id === handledReload) return;
+    handledReload = found.id;
+    if (databaseNowMs - found.requestedAtMs < now() - startedAtMs) reloadRequest = found;
   }
 
-  /** Removes the instance that ended first, if there are too many. @returns false if all of them run */
-  function makeRoom(): boolean {
-    if (members.size < maxMembers) return true;
-    const ended = [...members].filter(([, { status }]) => status === 'down' || status === 'stopped');
-    const [first] = ended.toSorted(([, one], [, other]) => one.report.at.localeCompare(other.report.at));
-    return first !== undefined && members.delete(first[0]);
+  function adopt(report: StoredReport): void {
+    const member = others.get(report.id);
+    if (!member) others.set(report.id, { report, status: 'unknown' });
+    else if (report.reportedAtMs !== member.report.reportedAtMs) {
+      if (member.status === 'down' && !report.hasStopped) events.onReturned(viewOf(member));
+      if (member.status === 'down') member.status = 'unknown';
+      member.report = report;
+    }
   }
 
-  /** After the start, and after each interruption: others may have ended without a message that this instance received. */
-  function readRoster(): void {
-    isRosterRead = true;
-    roster.read().then(
-      (entries) => {
-        for (const entry of entries) applyRosterEntry(entry);
-      },
-      () => {
-        isRosterRead = false; // the next own message tries again
-      },
-    );
+  function judge(id: string, member: Member, databaseMs: number): void {
+    const { reportedAtMs, hasStopped } = member.report;
+    const next = statusOf(member, databaseMs - reportedAtMs);
+    if (next !== member.status) isChanged = true;
+    if (next === 'down' && member.status !== 'down') events.onLost(viewOf({ ...member, status: next }));
+    member.status = next;
+    if ((hasStopped || next === 'down') && databaseMs - reportedAtMs > listedForMs) others.delete(id);
   }
 
-  function applyRosterEntry({ report, status }: RosterEntry): void {
-    const member = members.get(report.id);
-    if (report.id === ownId || (member?.receivedAtMs ?? Number.NEGATIVE_INFINITY) > connectedSinceMs) return;
-    if (member && member.status !== 'unknown') return;
-    if (!member && !makeRoom()) return;
-    const known = status === 'up' ? 'unknown' : status;
-    members.set(report.id, { report, status: known, receivedAtMs: member?.receivedAtMs });
-    isChanged = true;
+  function statusOf({ report, status }: Member, ageMs: number): InstanceStatus {
+    if (report.hasStopped) return 'stopped';
+    if (ageMs <= lostAfterMs) return 'up';
+    // After an outage of the database, the reports of all others are old.
+    return status === 'down' || now() - gaplessSinceMs > lostAfterMs ? 'down' : 'unknown';
+  }
+
+  /** Reports from before: those of several calls at the same time are read once. Never rejects. */
+  function read(): Promise<void> {
+    reading ??= readReports()
+      .catch(() => {}) // the database is unavailable: the next call tries again
+      .finally(() => {
+        reading = undefined;
+      });
+    return reading;
   }
 
   function check(): void {
-    const isConnected = now() - echoAtMs <= disconnectedAfterMs;
-    for (const [id, member] of members) {
-      if (id === ownId) continue;
-      if (wall() - Date.parse(member.report.at) > listedForMs && member.status !== 'up') {
-        members.delete(id);
-        isChanged = true;
-      } else if (member.status === 'up' && !isConnected) {
+    const passedMs = now() - readAtMs;
+    const running = [...others.values()].filter(({ status }) => status === 'up');
+    if (passedMs > disconnectedAfterMs)
+      for (const member of running) {
         member.status = 'unknown';
         isChanged = true;
-      } else if ((member.status === 'up' || member.status === 'unknown') && isSilent(member)) {
-        member.status = 'down';
-        isChanged = true;
-        events.onLost(member.report);
-        roster.add({ status: 'down', report: member.report }).catch(() => {}); // every other instance writes it as well
       }
-    }
+    else if (
+      running.some(({ report }) => (databaseNowMs ?? 0) - report.reportedAtMs + passedMs > lostAfterMs)
+    )
+      void read();
   }
 
-  /** Whether messages of this instance arrive, and those of the other one do not. */
-  function isSilent({ receivedAtMs = Number.NEGATIVE_INFINITY }: Member): boolean {
-    const sinceMs = Math.max(receivedAtMs, connectedSinceMs);
-    return now() - sinceMs > lostAfterMs && echoAtMs - sinceMs > proofAfterMs;
-  }
+  const isComplete = () => now() - readAtMs <= disconnectedAfterMs;
+  const shownOwn = () => (isComplete() ? own : undefined) ?? latest;
 
-  function addToRoster(report: InstanceReport): void {
-    if (now() < rosterDueAtMs) return;
-    rosterDueAtMs = now() + rosterEveryMs;
-    roster.add({ status: 'up', report }).catch(() => {
-      rosterDueAtMs = Number.NEGATIVE_INFINITY; // the next report tries again
-    });
+  const reportOf = (id: string) => (id === ownId ? shownOwn() : others.get(id)?.report);
+
+  function hasEnded(id: string): boolean {
+    const { status } = others.get(id) ?? {};
+    return status === 'down' || status === 'stopped';
   }
 
   return {
-    publish(report, all) {
+    /**
+     * Stores the report of this instance; to be called every second.
+     *
+     * @param all the seconds that have ended, oldest first, without gaps
+     */
+    publish(report: InstanceReport, all: readonly SecondCounts[]): void {
       if (isStopped) return;
-      const [from = 0, through = 0] = [all[0]?.at, all.at(-1)?.at];
-      const withRequests = all.filter(({ requests }) => requests > 0);
-      members.set(ownId, { report, status: 'up', receivedAtMs: undefined });
-      seconds.add(ownId, { from, through, seconds: withRequests });
-      const isAsked = isAskedForSeconds;
-      isAskedForSeconds = false;
-      const sent = withRequests.filter(({ at }) => isAsked || at > publishedThrough);
-      const message = { kind: 'running', report, from, through, seconds: sent, wantsSeconds } as const;
-      pubsub.publish(channel, serializeMessage(message)).then(
-        () => {
-          publishedThrough = through;
-        },
-        () => {
-          isAskedForSeconds ||= isAsked; // the next message contains these seconds as well
-        },
+      const [from, through] = [all[0]?.at ?? 0, all.at(-1)?.at ?? 0];
+      const nowMs = wall();
+      latest = {
+        ...{ ...report, id: ownId, from, through, clockDifferenceMs, hasStopped: false },
+        startedAtMs: latest?.startedAtMs ?? nowMs,
+        reportedAtMs: nowMs,
+      };
+      seconds.add(
+        ownId,
+        latest,
+        all.filter(({ requests }) => requests > 0),
       );
-      addToRoster(report);
+      writing ??= store(all, false)
+        .catch(() => {}) // the database is unavailable: the next report contains these seconds as well
+        .finally(() => {
+          writing = undefined;
+        });
     },
-    instances() {
+
+    /** Reads the reports of all instances; to be called every second, when they are stored. Never rejects. */
+    read,
+
+    /** A request of an operator that this instance has not seen before. */
+    takeReloadRequest(): StoredReloadRequest | undefined {
+      const taken = reloadRequest;
+      reloadRequest = undefined;
+      return taken;
+    },
+
+    /**
+     * Asks all instances that run to load their configuration again, and waits for their answers.
+     *
+     * @returns `undefined` while they may still answer another request. @throws DatabaseError
+     */
+    async reloadAll(who: string, reason: string | undefined): Promise<readonly ReloadAnswer[] | undefined> {
+      const id = await table.requestReload(who, reason);
+      if (id === undefined) return undefined;
+      const running = [...others].filter(([, { status }]) => status === 'up').map(([other]) => other);
+      const asked = [ownId, ...running];
+      const askedAtMs = now();
+      for (;;) {
+        const reports = asked.flatMap((instance) => reportOf(instance) ?? []);
+        const silent = reports.filter(({ reload }) => reload?.id !== id);
+        if (silent.length === 0) await table.endReload(id).catch(() => {}); // the next one may begin 15 s after this one
+        if (silent.every((report) => hasEnded(report.id)) || now() - askedAtMs > reloadAnswerMs)
+          return reports
+            .filter(({ hasStopped }) => !hasStopped)
+            .map((report) => answerOf(report, id))
+            .toSorted(byName);
+        await sleep(answersReadMs);
+      }
+    },
+
+    /** All instances of the last hour, by name. */
+    instances(): readonly InstanceView[] {
       check();
-      return Array.from(members.values(), viewMember).toSorted(byName);
+      const report = shownOwn();
+      const all = [...others.values(), ...(report ? [{ report, status: 'up' as const }] : [])];
+      return all.map(viewOf).toSorted(byName);
     },
-    seconds() {
-      const running = [...members].filter(([, { status }]) => status === 'up').map(([id]) => id);
-      return seconds.recent(running);
+
+    /** The last five minutes of all instances together; a second that changes is a new object. */
+    seconds(): readonly SecondStats[] {
+      const running = [...others].filter(([, { status }]) => status === 'up').map(([id]) => id);
+      return seconds.recent([ownId, ...running]);
     },
-    scope() {
-      const isComplete = now() - echoAtMs <= disconnectedAfterMs;
-      return { isComplete, why: isComplete ? null : incomplete };
-    },
-    check() {
+
+    scope: (): FleetScope => ({ isComplete: isComplete(), why: isComplete() ? null : incomplete }),
+
+    /**
+     * Looks for instances that no longer report; to be called several times a second.
+     *
+     * @returns whether the status of one has changed since the last call
+     */
+    check(): boolean {
       check();
       const result = isChanged;
       isChanged = false;
       return result;
     },
-    async stop() {
-      const report = members.get(ownId)?.report;
-      if (isStopped || !report) return;
+
+    /** Stores that this instance has stopped. Never rejects. */
+    async stop(): Promise<void> {
+      if (isStopped || !latest) return;
       isStopped = true;
-      unsubscribe();
-      const last = { ...report, at: new Date(wall()).toISOString(), ready: false, reasons: ['stopped'] };
-      const message = { kind: 'stopped', report: last } as const;
-      await Promise.allSettled([
-        pubsub.publish(channel, serializeMessage(message)),
-        roster.add({ status: 'stopped', report: last }),
-      ]);
+      await writing;
+      latest = { ...latest, ready: false, reasons: ['stopped'] };
+      await store([], true).catch(() => {});
     },
   };
 }
 
 const incomplete =
-  'This instance receives no reports of the others, because Redis is unavailable. The figures are its own.';
+  'This instance cannot read the reports of the others, because the database is unavailable. The figures are its own.';
 
-function viewMember({ report: { at, ...report }, status }: Member): InstanceView {
-  if (status === 'up' || status === 'stopped') return { ...report, status, lastSeen: at };
-  const reason = status === 'down' ? `no report since ${at}` : `last report at ${at}`;
-  return { ...report, ready: false, reasons: [reason], status, lastSeen: at };
+const timeText = (ms: number) => new Date(ms).toISOString();
+
+function viewOf({ report, status }: Member): InstanceView {
+  const { startedAtMs, reportedAtMs, hasStopped: _, from: __, through: ___, ...shown } = report;
+  const lastSeen = timeText(reportedAtMs);
+  const view = { ...shown, name: report.id, status, since: timeText(startedAtMs), lastSeen };
+  if (status === 'up' || status === 'stopped') return view;
+  const reason = status === 'down' ? `no report since ${lastSeen}` : `last report at ${lastSeen}`;
+  return { ...view, ready: false, reasons: [reason] };
 }
 
-const byName = (one: InstanceView, other: InstanceView) =>
-  one.name.localeCompare(other.name) || one.id.localeCompare(other.id);
+function answerOf({ id: name, configurationHash, reload }: StoredReport, id: string): ReloadAnswer {
+  const { outcome, errors, restartRequired } =
+    reload?.id === id ? reload : { outcome: 'no answer' as const, errors: [], restartRequired: [] };
+  return { name, outcome, errors, restartRequired, configurationHash };
+}
+
+const byName = <Named extends { readonly name: string }>(one: Named, other: Named) =>
+  one.name.localeCompare(other.name);

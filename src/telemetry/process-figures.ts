@@ -1,7 +1,7 @@
 /** What this process uses: CPU, memory, and the delay of its event loop. */
 
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import type { InstanceFigures } from './fleet-messages.ts';
+import type { InstanceFigures } from './fleet-reports.ts';
 
 export type ProcessFigures = Pick<InstanceFigures, 'cpuPercent' | 'memoryBytes' | 'eventLoopDelayMs'>;
 

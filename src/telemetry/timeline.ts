@@ -1,13 +1,10 @@
-/**
- * The timeline: what changed on any instance, and who asked for it. It is stored in journals of one hour each, and is the same on
- * every instance (ADR 97).
- */
+/** The timeline: what changed on any instance, and who asked for it. It is a table, the same for every instance (ADR 123). */
 
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { type Lane, lanes } from '../pis/operations.ts';
-import { parseStored } from '../state/parse-stored.ts';
-import type { Journals } from '../state/ports.ts';
+import { type Database, type Row, statement } from '../store/database.ts';
+import { deletedAt, deleteInBatches } from '../store/delete-in-batches.ts';
 import type { Log } from './log.ts';
 
 export const timelineKinds = [
@@ -22,9 +19,8 @@ export const timelineKinds = [
   'contract',
 ] as const;
 
-const storedEntry = z.object({
-  /** Entries with the same id are one: several instances may notice the same, and an append may be repeated. */
-  id: z.string(),
+const entryShape = z.object({
+  /** By the clock of the database: ISO 8601, UTC. */
   at: z.iso.datetime(),
   kind: z.enum(timelineKinds),
   /** The name of the instance that it happened on. */
@@ -37,9 +33,15 @@ const storedEntry = z.object({
   details: z.record(z.string(), z.unknown()),
 });
 
-export type TimelineEntry = Readonly<Omit<z.output<typeof storedEntry>, 'id'>>;
+export type TimelineEntry = Readonly<z.output<typeof entryShape>>;
 
-type StoredEntry = Readonly<z.output<typeof storedEntry>>;
+/** An entry of this instance. */
+interface OwnEntry {
+  readonly id: string;
+  /** When it was recorded, on the monotonic clock. */
+  readonly recordedAtMs: number;
+  readonly entry: TimelineEntry;
+}
 
 /** Something to record. */
 export interface TimelineEvent {
@@ -57,16 +59,18 @@ export interface TimelineEvent {
 }
 
 export interface Timeline {
-  /** Stores an event soon. Never throws: while the state is unavailable, the event waits in the memory of this instance. */
+  /** Stores an event soon. Never throws: while the database is unavailable, the event waits in the memory of this instance. */
   record(event: TimelineEvent): void;
   /**
-   * The entries of all instances in a period, newest first; those of this instance only, while the state is unavailable.
+   * The entries of all instances in a period, newest first; those of this instance only, while the database is unavailable.
    *
    * @param toMs milliseconds since 1970, like `fromMs`
    */
   read(fromMs: number, toMs: number): Promise<readonly TimelineEntry[]>;
   /** Stores the events that wait; to be called every second. Never rejects. */
   flush(): Promise<void>;
+  /** Deletes old entries. @throws DatabaseError */
+  deleteExpired(): Promise<void>;
   /** Stores the last events, and ignores later ones. Never rejects. */
   close(): Promise<void>;
 }
@@ -77,32 +81,42 @@ const storedForMs = 7 * 24 * 3_600_000;
 const maxEntries = 1_000;
 
 const hourMs = 3_600_000;
-const keyOf = (hour: number) => `timeline:${hour}`;
 
 /**
- * How many changes of circuits, certificates and banks one instance records in an hour. A journal keeps its newest texts: a circuit that
- * opens and closes for an hour must not remove what operators did.
+ * How many changes of circuits, certificates and banks one instance records in an hour: a circuit that opens and closes for an hour
+ * must not hide what operators did.
  */
 const maxAutomaticPerHour = 100;
-/** How many events of this instance wait to be stored, and how many it shows, while the state is unavailable. */
+/** How many events of this instance wait to be stored, and how many it shows, while the database is unavailable. */
 const maxOwn = 500;
 const maxTextLength = 1_000;
 const maxDetailsLength = 20_000;
-/** How many journals are read at once. */
-const journalsPerRead = 24;
 
-interface TimelineDependencies {
-  readonly journals: Journals;
-  /** The name of this instance. */
-  readonly instance: string;
-  readonly log: Log;
-  /** Milliseconds since 1970. */
-  readonly now?: () => number;
-}
+const columns = 'id, happened_at, kind, instance, who, environment, lane, text, details';
 
-export function createTimeline({ journals, instance, log, now = Date.now }: TimelineDependencies): Timeline {
-  let pending: readonly StoredEntry[] = [];
-  let own: readonly StoredEntry[] = [];
+const insert = statement({
+  columns: {
+    ...{ id: 'text', age_ms: 'bigint', kind: 'text', instance: 'text', who: 'text', environment: 'text' },
+    ...{ lane: 'text', text: 'text', details: 'text' },
+  },
+  sql: (input) => `
+    INSERT INTO timeline (${columns})
+    SELECT i.id, now_ms() - i.age_ms, i.kind, i.instance, i.who, i.environment, i.lane, i.text, i.details
+    FROM ${input} AS i WHERE true ON CONFLICT (id) DO NOTHING RETURNING id`,
+});
+
+/**
+ * @param instance the name of this instance
+ * @param now milliseconds since 1970
+ */
+export function createTimeline(
+  database: Database,
+  instance: string,
+  log: Log,
+  now: () => number = Date.now,
+): Timeline {
+  let pending: readonly OwnEntry[] = [];
+  let own: readonly OwnEntry[] = [];
   let flushing: Promise<void> | undefined;
   let isClosed = false;
   const countAutomatic = createHourlyLimit(maxAutomaticPerHour, now);
@@ -117,62 +131,73 @@ export function createTimeline({ journals, instance, log, now = Date.now }: Time
     own = [...own, entry].slice(-maxOwn);
     if (pending.length === maxOwn)
       log('warn', 'an entry of the timeline is lost: its store is unavailable', {
-        entry: pending[0]?.text,
+        entry: pending[0]?.entry.text,
       });
     pending = [...pending, entry].slice(-maxOwn);
     void flush();
   }
 
-  /** Never runs twice at the same time, so that the entries of an instance stay in order. */
   function flush(): Promise<void> {
-    flushing ??= appendPending().finally(() => {
+    flushing ??= insertPending().finally(() => {
       flushing = undefined;
     });
     return flushing;
   }
 
-  async function appendPending(): Promise<void> {
-    await Promise.resolve(); // events of the same tick are appended together
+  async function insertPending(): Promise<void> {
+    await Promise.resolve(); // events of the same tick are inserted together
     while (pending.length > 0) {
-      const hour = hourOf(pending[0]?.at ?? '');
-      const entries = pending.filter(({ at }) => hourOf(at) === hour);
-      const texts = entries.map((entry) => JSON.stringify(entry));
+      const entries = pending;
       try {
-        await journals.append(keyOf(hour), texts, storedForMs + hourMs);
+        const { refused } = await database.batch(insert, entries.map(inputOf));
+        const isLater = (index: number) => refused.get(index)?.effect === 'none';
+        const later = entries.filter((_, index) => isLater(index));
+        for (const [index, { reason }] of refused)
+          if (!isLater(index))
+            log('warn', 'an entry of the timeline is lost: the database does not accept it', {
+              ...{ entry: entries[index]?.entry.text, why: reason },
+            });
+        pending = pending.filter((entry) => !entries.includes(entry) || later.includes(entry));
+        if (later.length > 0) return;
       } catch {
-        return; // the state is unavailable: the next call tries again
+        return; // the database is unavailable: the next call tries again
       }
-      pending = pending.filter((entry) => !entries.includes(entry));
     }
   }
 
-  /** Newest journal first, until there are enough entries. */
-  async function readStored(fromMs: number, toMs: number): Promise<readonly StoredEntry[]> {
-    const first = Math.floor(Math.max(fromMs, now() - storedForMs) / hourMs);
-    const last = Math.floor(Math.min(toMs, now() + hourMs) / hourMs);
-    let found: readonly StoredEntry[] = [];
-    for (let end = last; end >= first && found.length < maxEntries; end -= journalsPerRead) {
-      const start = Math.max(first, end - journalsPerRead + 1);
-      const hours = Array.from({ length: end - start + 1 }, (_, index) => start + index);
-      const texts = await Promise.all(hours.map((hour) => journals.read(keyOf(hour))));
-      found = [...texts.flat().flatMap(parseEntry), ...found];
-    }
-    return found;
+  async function readStored(fromMs: number, toMs: number) {
+    const rows = await database.query(
+      `SELECT ${columns} FROM timeline WHERE happened_at BETWEEN $1 AND $2 ORDER BY happened_at DESC, id LIMIT ${maxEntries}`,
+      [fromMs, toMs],
+    );
+    return rows.flatMap((row) => {
+      const { success, data: entry } = entryShape.safeParse(membersOf(row));
+      return success ? [{ id: String(row.id), entry }] : []; // of a newer version, which this one does not know
+    });
   }
 
   return {
     record,
     async read(fromMs, toMs) {
       const stored = await readStored(fromMs, toMs).catch(() => own);
-      const unique = new Map<string, StoredEntry>();
-      for (const entry of [...stored, ...pending]) if (!unique.has(entry.id)) unique.set(entry.id, entry);
-      return [...unique.values()]
+      const ids = new Set(stored.map(({ id }) => id));
+      return [...stored, ...pending.filter(({ id }) => !ids.has(id))]
+        .map(({ entry }) => entry)
         .filter(({ at }) => Date.parse(at) >= fromMs && Date.parse(at) <= toMs)
         .toSorted((one, other) => other.at.localeCompare(one.at))
-        .slice(0, maxEntries)
-        .map(({ id: _, ...entry }) => entry);
+        .slice(0, maxEntries);
     },
     flush,
+    deleteExpired: () =>
+      deleteInBatches(async (limit, from) => {
+        const deleted = await database.query(
+          `DELETE FROM timeline WHERE id IN (
+             SELECT id FROM timeline WHERE happened_at < (SELECT now_ms() - $1) AND happened_at >= $3 ORDER BY happened_at LIMIT $2)
+           RETURNING happened_at`,
+          [storedForMs, limit, from],
+        );
+        return deletedAt(deleted.map(({ happened_at }) => Number(happened_at)));
+      }),
     async close() {
       await flush();
       await flush(); // what was recorded during the first one
@@ -183,26 +208,34 @@ export function createTimeline({ journals, instance, log, now = Date.now }: Time
 
 const suppressed = `more than ${maxAutomaticPerHour} changes of circuits, certificates and banks within an hour; further ones are only in the log`;
 
-function entryOf(event: TimelineEvent, ownName: string, nowMs: number): StoredEntry {
+function entryOf(event: TimelineEvent, ownName: string, nowMs: number): OwnEntry {
   const { kind, text, who, environment, lane, instance, details = {}, id } = event;
   const isLong = JSON.stringify(details).length > maxDetailsLength;
   return {
     id: id ?? randomUUID(),
-    at: new Date(nowMs).toISOString(),
-    kind,
-    instance: instance ?? ownName,
-    who: who ?? null,
-    environment: environment ?? null,
-    lane: lane ?? null,
-    text: text.slice(0, maxTextLength),
-    details: isLong ? { omitted: 'too long; see the log' } : details,
+    recordedAtMs: performance.now(),
+    entry: {
+      at: new Date(nowMs).toISOString(),
+      kind,
+      instance: instance ?? ownName,
+      who: who ?? null,
+      environment: environment ?? null,
+      lane: lane ?? null,
+      text: text.slice(0, maxTextLength),
+      details: isLong ? { omitted: 'too long; see the log' } : details,
+    },
   };
 }
 
-const hourOf = (at: string) => Math.floor(Date.parse(at) / hourMs);
+const inputOf = ({ id, recordedAtMs, entry: { at: _, details, ...entry } }: OwnEntry) => ({
+  ...{ id, age_ms: Math.round(performance.now() - recordedAtMs) },
+  ...{ ...entry, details: JSON.stringify(details) },
+});
 
-/** Ignores an entry of a newer release that this one does not know. */
-const parseEntry = (text: string): StoredEntry | readonly [] => parseStored(storedEntry, text) ?? [];
+const membersOf = ({ happened_at, details, id: _, ...row }: Row) => ({
+  ...{ at: new Date(Number(happened_at)).toISOString(), ...row },
+  details: JSON.parse(String(details)),
+});
 
 /** @returns counts an event of the current hour */
 function createHourlyLimit(max: number, now: () => number): () => 'under' | 'last' | 'beyond' {

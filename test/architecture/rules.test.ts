@@ -20,7 +20,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   store: ['request', 'config'],
   state: ['request', 'config', 'certificates', 'store'],
   'version.ts': [],
-  telemetry: ['pis', 'request', 'config', 'certificates', 'state', 'version.ts'],
+  telemetry: ['pis', 'request', 'config', 'certificates', 'store', 'state', 'version.ts'],
   'request-log': foundation,
   ...Object.fromEntries(parts.map((part) => [part, foundation])),
   'self-service': [...foundation, 'idempotency'],
@@ -38,7 +38,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   'database-metrics.ts': ['store', 'telemetry'],
   'state-heartbeat.ts': ['state', 'periodic-task.ts'],
   'services.ts': [
-    ...[...foundation, ...parts, 'request-log', 'self-service'],
+    ...[...foundation, ...parts, 'request-log', 'self-service', 'admin'],
     ...['periodic-task.ts', 'database-heartbeat.ts', 'database-metrics.ts', 'state-heartbeat.ts'],
   ],
   'request-handler.ts': [...foundation, ...parts, 'self-service', 'admin', 'pipeline.ts', 'services.ts'],
@@ -54,7 +54,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     ...[...foundation, 'http', 'notifications', 'services.ts', 'request-handler.ts'],
     'bank-notification-listener.ts',
   ],
-  'instance-report.ts': ['telemetry', 'upstream', 'admin', 'version.ts'],
+  'instance-report.ts': ['config', 'telemetry', 'upstream', 'admin', 'version.ts'],
   'fleet-tasks.ts': [
     ...[...foundation, 'http', 'admin', 'periodic-task.ts', 'version.ts'],
     ...['services.ts', 'request-handler.ts', 'readiness.ts', 'instance-report.ts'],

@@ -3,14 +3,17 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { callAdminApi } from '../kit/admin-api.ts';
+import { newMigratedPostgres } from '../kit/database.ts';
+import { startBank, startGateway } from '../kit/gateway.ts';
 import { startLocalPaymentFleet, startPaymentFleet } from '../kit/payment-fleet.ts';
+import { skipWithoutPostgres } from '../kit/postgres.ts';
 import { skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
 import { axeViolations } from './accessibility.ts';
 import { skipWithoutChromium, usePages } from './browser.ts';
 
-describe('the instances in the console', { skip: skipWithoutChromium || skipWithoutRedisServer }, () => {
-  const pages = usePages();
+const pages = usePages();
 
+describe('the instances in the console', { skip: skipWithoutChromium || skipWithoutRedisServer }, () => {
   test('are listed with their figures; a killed one is an alert, in the list and in the timeline', async (t) => {
     const redis = await startRedis(t);
     const { instances } = await startPaymentFleet(t, redis.url, 2);
@@ -57,4 +60,26 @@ describe('the instances in the console', { skip: skipWithoutChromium || skipWith
     await timeline.getByLabel('Kind').selectOption('certificate');
     await timeline.getByText('Nothing in this period.').waitFor();
   });
+});
+
+test('the console says that instances have different configurations, until all have the same', {
+  skip: skipWithoutChromium || skipWithoutPostgres,
+}, async (t) => {
+  const bank = await startBank(t);
+  const sections = {
+    environments: { sandbox: { baseUrl: bank.baseUrl } },
+    state: { postgres: await newMigratedPostgres() },
+  };
+  const [first, second] = [await startGateway(t, sections), await startGateway(t, sections)];
+  const page = await pages.signIn(t, first);
+  const fleet = page.getByRole('region', { name: 'Instances', exact: true });
+  await fleet.getByText('2 instances up').waitFor();
+  const difference = page.getByText(/^The instances run with different configurations: .* \/ .*reload --all/);
+  assert.equal(await difference.count(), 0);
+  const next = { ...sections, deadlines: { write: '20s' } };
+  await second.reload(next);
+  await difference.waitFor();
+  assert.deepEqual(await axeViolations(page), []);
+  await first.reload(next);
+  await difference.waitFor({ state: 'detached' });
 });

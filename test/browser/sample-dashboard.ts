@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { TestContext } from 'node:test';
 import type { ContractDependencies } from '../../src/admin/contract-handlers.ts';
 import type { ManageSubscriptions } from '../../src/notifications/manage-subscriptions.ts';
-import type { InstanceFigures } from '../../src/telemetry/fleet-messages.ts';
+import type { InstanceFigures } from '../../src/telemetry/fleet-reports.ts';
 import type { SecondStats } from '../../src/telemetry/live-stats.ts';
 import { passedPreflight, startAdminApi } from '../contract/admin-api-under-test.ts';
 import { listen } from '../kit/ports.ts';
@@ -104,6 +104,9 @@ const instance = {
   version: '1.0.0',
   since: startedAt,
   lastSeen: startedAt,
+  clockDifferenceMs: 0,
+  configurationHash: 'a hash',
+  reload: null,
   status: 'up',
   ready: true,
   reasons: [],

@@ -113,12 +113,11 @@ export function startAdminApi(
     environments: { sandbox: { baseUrl: 'https://bank.example' } },
     admin: { hosts: ['gateway.internal'], ...adminSettings },
   });
-  const sessions = createSessions(state.keyValues, state.pubsub);
+  const sessions = createSessions(database);
   const credentials = { operators, oidcClientSecret: undefined, oidcCa: undefined };
   const access = createOperatorAccess(admin, credentials, sessions);
   const throttle = createSignInThrottle();
-  const { keyValues } = state;
-  const signIn = createSignIn({ access, sessions, keyValues, throttle, audit, log }).handlers;
+  const signIn = createSignIn({ access, sessions, throttle, audit, log }).handlers;
   const isSwitchBack = createIsSwitchBack(audit);
   const events = createEventStream({
     ...common,
@@ -157,7 +156,7 @@ export function startAdminApi(
     purge: async () => {},
     changeIdentities: async () => ({ outcome: 'done', text: 'Changed.' }),
     holdCircuit: async () => {},
-    fleet: { instances: () => [] },
+    fleet: { instances: () => [], reloadAll: async () => [] },
     timeline: { read: async () => [] },
     requestRecords: {
       search: { find: async () => ({ requests: [], searchedFromMs: 0, isComplete: true, notStored: 0 }) },

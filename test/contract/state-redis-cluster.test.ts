@@ -5,7 +5,6 @@ import { skipWithoutRedisServer } from '../kit/redis.ts';
 import { startRedisCluster } from '../kit/redis-cluster.ts';
 import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { type RawStateUnderTest, testInvalidUtf8 } from './invalid-utf8-contract.ts';
-import { testJournals } from './journals-contract.ts';
 import { testKeyValues } from './key-values-contract.ts';
 import { testPubSub } from './pubsub-contract.ts';
 import { createRedisTestStore } from './redis-test-store.ts';
@@ -23,7 +22,6 @@ const cluster: RawStateUnderTest = {
 describe('the Redis cluster state', () => {
   testKeyValues(cluster);
   testInvalidUtf8(cluster);
-  testJournals(cluster);
   testSchedules(cluster);
   testTokenBuckets(cluster);
   testPubSub(cluster);

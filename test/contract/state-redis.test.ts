@@ -4,7 +4,6 @@ import { describe } from 'node:test';
 import { sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
 import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { type RawStateUnderTest, testInvalidUtf8 } from './invalid-utf8-contract.ts';
-import { testJournals } from './journals-contract.ts';
 import { testKeyValues } from './key-values-contract.ts';
 import { testPubSub } from './pubsub-contract.ts';
 import { createRedisTestStore } from './redis-test-store.ts';
@@ -22,7 +21,6 @@ const redis: RawStateUnderTest = {
 describe('the Redis state', () => {
   testKeyValues(redis);
   testInvalidUtf8(redis);
-  testJournals(redis);
   testSchedules(redis);
   testTokenBuckets(redis);
   testPubSub(redis);

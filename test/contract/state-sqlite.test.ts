@@ -7,7 +7,6 @@ import { encryptRequestLog } from '../../src/state/former/encrypted-request-log.
 import { createSqliteState } from '../../src/state/former/sqlite.ts';
 import type { State } from '../../src/state/ports.ts';
 import { temporaryFolder } from '../kit/folder.ts';
-import { testJournals } from './journals-contract.ts';
 import { testKeyValues } from './key-values-contract.ts';
 import { testPubSub } from './pubsub-contract.ts';
 import { testRequestLog } from './request-log-contract.ts';
@@ -39,7 +38,6 @@ const sqlite = (wrap: (state: State) => State = (state) => state): StateUnderTes
 
 describe('the SQLite state', () => {
   testKeyValues(sqlite());
-  testJournals(sqlite());
   testSchedules(sqlite());
   testTokenBuckets(sqlite());
   testPubSub(sqlite());

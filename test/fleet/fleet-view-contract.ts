@@ -21,7 +21,12 @@ import type { TestScope } from '../kit/test-scope.ts';
 import { until } from '../kit/within.ts';
 
 /** Starts that many instances in front of two banks, and waits until each of them executes payments. */
-export async function startInstances(life: TestScope, redis: FleetRedis, count: number) {
+export async function startInstances(
+  life: TestScope,
+  redis: FleetRedis | undefined,
+  count: number,
+  postgres?: string,
+) {
   const [sandbox, production] = [await startBank(life), await startBank(life, { name: 'production' })];
   const sections: Sections = {
     environments: {
@@ -32,7 +37,8 @@ export async function startInstances(life: TestScope, redis: FleetRedis, count: 
     circuit: { minimumCalls: 3, openFor: '1min' },
     shaping: { expectedInstances: count },
     state: {
-      ...{ postgres: await newPostgresDatabase(), redis: redis.settings },
+      postgres: postgres ?? (await newPostgresDatabase()),
+      ...(redis ? { redis: redis.settings } : {}),
       prefix: `fleet-${randomUUID()}:`,
     },
   };
@@ -72,7 +78,10 @@ export async function sameOn<Shown>(
 export const kindsOf = (entries: readonly ShownEntry[], kind: string) =>
   entries.filter((entry) => entry.kind === kind);
 
-export function testFleetView(startRedis: (life: TestScope) => Promise<FleetRedis>, count: number): void {
+export function testFleetView(
+  startRedis: (life: TestScope) => Promise<FleetRedis | undefined>,
+  count: number,
+): void {
   test('shows the same instances, figures and timeline, whichever instance is asked', async (t) => {
     const { sandbox, sections, instances, pay, sentPayments } = await startInstances(
       t,
@@ -95,6 +104,8 @@ export function testFleetView(startRedis: (life: TestScope) => Promise<FleetRedi
       shown.map(({ name }) => name),
       names.toSorted(),
     );
+    assert.equal(new Set(shown.map(({ configurationHash }) => configurationHash)).size, 1);
+    for (const { clockDifferenceMs } of shown) assert.ok(Math.abs(clockDifferenceMs) < 2_000);
     for (const { figures } of shown)
       assert.ok(
         Number(figures.memoryBytes) > 1_000_000 && Number(figures.cpuPercent) >= 0,
@@ -111,6 +122,13 @@ export function testFleetView(startRedis: (life: TestScope) => Promise<FleetRedi
     assert.equal(
       (await callAdminApi(other, 'POST', '/api/config/reload', { reason: 'slow bank' })).status,
       200,
+    );
+
+    await sameOn(
+      instances,
+      'that the configurations differ',
+      readInstances,
+      (all) => new Set(all.map(({ configurationHash }) => configurationHash)).size === 2,
     );
 
     // A circuit that opens on one instance.

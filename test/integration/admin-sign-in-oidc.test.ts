@@ -4,7 +4,9 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { connectPostgres } from '../../src/store/postgres.ts';
 import { readAdminApi } from '../kit/admin-api.ts';
+import { newMigratedPostgres } from '../kit/database.ts';
 import { readEvents } from '../kit/event-stream.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { adminToken, startGateway } from '../kit/gateway.ts';
@@ -12,7 +14,7 @@ import { ann, startOidcGateway, untilProviderKnown } from '../kit/oidc-gateway.t
 import { oidcClient } from '../kit/oidc-provider.ts';
 import { createAuthority } from '../kit/openssl.ts';
 import { createOperatorBrowser, type OperatorBrowser } from '../kit/operator-browser.ts';
-import { skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
+import { skipWithoutPostgres } from '../kit/postgres.ts';
 import { until } from '../kit/within.ts';
 
 const sessionOf = async (browser: OperatorBrowser, url: string) =>
@@ -171,12 +173,12 @@ describe('while the provider is down', () => {
   });
 });
 
-describe('two instances on one Redis', { skip: skipWithoutRedisServer }, () => {
+describe('two instances on one PostgreSQL, without Redis', { skip: skipWithoutPostgres }, () => {
   test('share the sign-in and the session, and signing out on one ends the event stream on the other', async (t) => {
-    const redis = await startRedis(t);
+    const postgres = await newMigratedPostgres();
     const keyFile = join(temporaryFolder(t), 'key');
     writeFileSync(keyFile, `${Buffer.alloc(32, 7).toString('base64')}\n`);
-    const state = { redis: redis.url, encryptionKeyFile: keyFile };
+    const state = { postgres, encryptionKeyFile: keyFile };
     const { url, sections } = await startOidcGateway(t, { state });
     const other = await startGateway(t, { ...sections, admin: { ...sections.admin, port: 0 } });
     await untilProviderKnown(other);
@@ -196,12 +198,12 @@ describe('two instances on one Redis', { skip: skipWithoutRedisServer }, () => {
     }
 
     const id = browser.cookies('127.0.0.1').get('penstock-session') ?? '';
-    const keys = await redis.command('KEYS', '*operator-session*');
-    assert.ok(Array.isArray(keys));
-    assert.equal(keys.length, 1);
-    assert.ok(!JSON.stringify(keys).includes(id));
-    const stored = await redis.command('GET', String(keys[0]));
-    assert.doesNotMatch(String(stored), /ann|on-call|subject/);
+    const database = connectPostgres(postgres);
+    const rows = await database.query('SELECT * FROM operator_session');
+    await database.close();
+    assert.equal(rows.length, 1);
+    assert.ok(!JSON.stringify(rows).includes(id));
+    assert.doesNotMatch(String(rows[0]?.record), /ann|on-call|subject/);
 
     const events = await readEvents(other.adminUrl, { Cookie: `penstock-session=${id}` });
     await events.event('snapshot');

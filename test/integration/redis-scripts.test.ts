@@ -126,12 +126,16 @@ test('token buckets in Redis use the clock of Redis, in milliseconds', {
 describe('a batch of Redis commands', { skip: skipWithoutRedisServer }, () => {
   test('is executed as one script although one of its commands fails', async (t) => {
     const redis = await startRedis(t);
-    const { keyValues, journals } = await openRedisState(t, { kind: 'single', url: redis.url });
+    const { keyValues } = await openRedisState(t, { kind: 'single', url: redis.url });
+    await keyValues.write('list', 'replaced by a list');
+    const [listKey = ''] = [await redis.command('KEYS', '*list')].flat().map(String);
+    await redis.command('DEL', listKey);
+    await redis.command('RPUSH', listKey, 'text');
     await keyValues.write('value', 'before');
     const [[connection = ''], scripts] = [await connectionsTo(redis), await scriptCount(redis)];
     const outcomes = await Promise.allSettled([
       keyValues.writeIfAbsent('other', 'text'),
-      journals.append('value', ['text'], 60_000),
+      keyValues.replace('list', 'before', 'after'),
       keyValues.replace('value', 'before', 'after'),
       keyValues.read('value'),
     ]);

@@ -4,7 +4,7 @@ import { GatewayError } from '../../src/request/errors.ts';
 import { createMemoryState } from '../../src/state/memory.ts';
 import type { KeyValues, State } from '../../src/state/ports.ts';
 
-type Operation = keyof KeyValues | 'publish' | 'append' | 'readJournal';
+type Operation = keyof KeyValues | 'publish';
 
 export interface FailingState extends State {
   /** All operations so far, including those that failed, such as `write environment:beat`. */
@@ -16,7 +16,7 @@ export interface FailingState extends State {
 
 const allOperations: readonly Operation[] = [
   ...(['read', 'write', 'writeIfAbsent', 'replace', 'remove', 'removeIf'] as const),
-  ...(['publish', 'append', 'readJournal'] as const),
+  'publish',
 ];
 
 /**
@@ -25,7 +25,7 @@ const allOperations: readonly Operation[] = [
  * @param shared the store; several instances can share it and fail independently
  */
 export function createFailingState(shared: State = createMemoryState()): FailingState {
-  const { keyValues, journals, pubsub } = shared;
+  const { keyValues, pubsub } = shared;
   const operations: string[] = [];
   let failing: readonly Operation[] = [];
 
@@ -61,16 +61,6 @@ export function createFailingState(shared: State = createMemoryState()): Failing
       async removeIf(key, expected) {
         enter('removeIf', key);
         return keyValues.removeIf(key, expected);
-      },
-    },
-    journals: {
-      async append(key, ...rest) {
-        enter('append', key);
-        return journals.append(key, ...rest);
-      },
-      async read(key) {
-        enter('readJournal', key);
-        return journals.read(key);
       },
     },
     pubsub: {

@@ -1,19 +1,12 @@
-/** Reports as the instances of a fleet send them. */
+/** Reports of the instances of a fleet. */
 
-import type { InstanceReport } from '../../src/telemetry/fleet-messages.ts';
+import type { InstanceReport } from '../../src/telemetry/fleet-reports.ts';
 import { emptySecond, type SecondCounts } from '../../src/telemetry/live-stats.ts';
 
-/** The report of an idle instance. @param atMs milliseconds since 1970 */
-export const instanceReport = (
-  name: string,
-  atMs: number,
-  more: Partial<InstanceReport> = {},
-): InstanceReport => ({
-  id: name,
-  name,
+/** The report of an idle instance. */
+export const instanceReport = (more: Partial<InstanceReport> = {}): InstanceReport => ({
   version: '0.1.0',
-  since: '2026-01-31T12:00:00.000Z',
-  at: new Date(atMs).toISOString(),
+  configurationHash: 'a hash',
   ready: true,
   reasons: [],
   figures: {
@@ -23,6 +16,7 @@ export const instanceReport = (
   },
   circuits: [],
   queues: [],
+  reload: null,
   ...more,
 });
 

@@ -13,6 +13,8 @@ export interface ShownInstance {
   readonly ready: boolean;
   readonly reasons: readonly string[];
   readonly lastSeen: string;
+  readonly clockDifferenceMs: number;
+  readonly configurationHash: string;
   readonly figures: Readonly<Record<string, number | null>>;
   readonly circuits: readonly ShownCircuit[];
 }
@@ -38,6 +40,7 @@ export interface ShownEntry {
 /** The first event of `GET /api/events`. */
 export interface ShownSnapshot {
   readonly instances: readonly ShownInstance[];
+  readonly readiness: { readonly reasons: readonly string[] };
   readonly fleet: { readonly isComplete: boolean; readonly why: string | null };
   readonly seconds: readonly { readonly at: number; readonly requests: number }[];
 }

@@ -103,7 +103,7 @@ function applyTick({ sample, seconds, ...changed }) {
     seconds: mergeSeconds(state.seconds, seconds),
   };
   if ('environments' in changed) settings.render(state);
-  // An outage of the shared state begins or ends.
+  // An outage of the database begins or ends.
   if ('readiness' in changed) for (const panel of permanentPanels) panel.refresh();
   if ('inDoubt' in changed) inDoubt.panel.refresh();
   if (recordedFields.some((name) => name in changed)) refreshRecords();

@@ -19,6 +19,7 @@ export function findAlerts(view) {
     ...connectionAlerts(view.connection),
     ...instanceAlerts(view),
     ...fleetAlerts(view),
+    ...differenceAlerts(view.instances.filter(({ status }) => status === 'up')),
     ...circuitAlerts(view),
     ...view.circuits.flatMap(tenantCircuitAlerts),
     ...inDoubtAlerts(view),
@@ -86,6 +87,34 @@ function fleetAlerts({ instances, instance: own, fleet }) {
     ...alerts,
     { level: 'warn', key: 'fleet', text: fleet.why, href: '#fleet', guide: guides.readiness },
   ];
+}
+
+/** The clocks may differ by this. Milliseconds. */
+const maxClockDifferenceMs = 2_000;
+
+function differenceAlerts(running) {
+  const alert = { href: '#fleet', guide: guides.instances };
+  const groups = [...Map.groupBy(running, ({ configurationHash }) => configurationHash).values()];
+  const versions = [...new Set(running.map(({ version }) => version))].toSorted();
+  const clocks = running.map(({ clockDifferenceMs }) => clockDifferenceMs);
+  const differenceMs = Math.max(...clocks) - Math.min(...clocks);
+  const alerts = [];
+  if (groups.length > 1) {
+    const names = groups.map((group) => group.map(({ name }) => name).join(', ')).join(' / ');
+    const text = `The instances run with different configurations: ${names}. Load the file again on all of them (penstock reload --all), or restart those that need it.`;
+    alerts.push({ ...alert, level: 'note', key: 'configurations', text });
+  }
+  if (versions.length > 1)
+    alerts.push({
+      ...{ ...alert, level: 'note', key: 'versions' },
+      text: `The instances run different versions: ${versions.join(', ')}.`,
+    });
+  if (differenceMs > maxClockDifferenceMs)
+    alerts.push({
+      ...{ ...alert, level: 'warn', key: 'clocks' },
+      text: `The clocks of the instances differ by ${formatDuration(differenceMs)}: synchronize them, for example with NTP.`,
+    });
+  return alerts;
 }
 
 /** One alert for each host: an instance that crashes again and again must not hide the other problems. */

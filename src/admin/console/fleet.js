@@ -85,6 +85,7 @@ function createRow({ name }) {
       setText(label, state.label);
       setText(reason, describe(instance));
       reason.title = instance.reasons.join('\n');
+      version.title = `configuration ${instance.configurationHash.slice(0, 12)}, clock ${instance.clockDifferenceMs} ms ahead of the database`;
       const uptime = formatAge(Date.now() - Date.parse(instance.since));
       setText(
         version,

@@ -1,7 +1,7 @@
 /**
  * The sign-in: by token, with the organisation's OIDC provider, or by a proxy in front of the gateway.
  *
- * A token stays in this tab and authenticates every request: unlike a session, it does not depend on the shared state, which
+ * A token stays in this tab and authenticates every request: unlike a session, it does not depend on the database, which
  * may be what the operator has to repair.
  */
 

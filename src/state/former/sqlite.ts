@@ -9,7 +9,6 @@ import { isPermanent, replacedFile, toStateFileError } from '../../store/sqlite-
 import { claimFile, createIfMissing, createSameFileCheck } from '../../store/sqlite-file.ts';
 import { createMemoryState } from '../memory.ts';
 import type { State } from '../ports.ts';
-import { createJournalRows } from './sqlite-journals.ts';
 import { createRequestLogTables, createSqliteRequestLog, requestLogSchema } from './sqlite-request-log.ts';
 import { createScheduleTables, createSqliteSchedules, schedulesSchema } from './sqlite-schedules.ts';
 
@@ -75,10 +74,6 @@ export function createSqliteState(
       remove: (key) => change(({ removeValue }) => removeValue(key)),
       removeIf: (key, expected) => change(({ removeValueIf }) => removeValueIf(key, expected)),
     },
-    journals: {
-      append: (key, texts, ttlMs) => change(({ appendTexts }) => appendTexts(key, texts, ttlMs)),
-      read: (key) => read(({ textsOf }) => textsOf(key)),
-    },
     schedules: createSqliteSchedules(
       (operation) => read(({ schedules }) => operation(schedules)),
       (operation) => change(({ schedules }) => operation(schedules)),
@@ -128,7 +123,7 @@ const clockSavedEveryMs = 60_000;
 type Tables = ReturnType<typeof createTables>;
 
 /**
- * The operations of `KeyValues`, `Journals`, `Schedules` and `RequestLog`, synchronously. They throw what SQLite throws; changes must run in `transact`.
+ * The operations of `KeyValues`, `Schedules` and `RequestLog`, synchronously. They throw what SQLite throws; changes must run in `transact`.
  *
  * @param now milliseconds since 1970; never runs backwards, not even across restarts
  */
@@ -145,7 +140,6 @@ function createTables(database: DatabaseSync, now: () => number) {
   const remove = prepare('DELETE FROM value WHERE key = ?');
   const deleteExpired = prepare(`DELETE FROM value WHERE rowid IN
     (SELECT rowid FROM value WHERE expires <= ? LIMIT ${deletedPerChange})`);
-  const journals = createJournalRows(prepare);
   const saveClock = prepare('UPDATE clock SET seen = max(seen, ?)');
   let clockSavedAtMs = Number.NEGATIVE_INFINITY;
 
@@ -193,9 +187,6 @@ function createTables(database: DatabaseSync, now: () => number) {
       change((nowMs) =>
         currentValue(key, nowMs) === expected.toWellFormed() ? remove.run(bytesOf(key)) : undefined,
       ),
-    appendTexts: (key: string, texts: readonly string[], ttlMs: number): void =>
-      void change((nowMs) => journals.append(key, texts, nowMs, nowMs + ttlMs)),
-    textsOf: (key: string): readonly string[] => journals.read(key, now()).map(textOf),
     requestLog: createRequestLogTables(prepare, now),
     schedules: createScheduleTables(prepare, now),
   };

@@ -71,7 +71,8 @@ describe('the dashboard', () => {
     const open = { ...circuit, cause: null, state: 'open', tenants: [] } as const;
     const waiting = { write: 1, read: 2, status: 4 };
     const running = {
-      ...instanceReport('one', 0),
+      ...instanceReport(),
+      ...{ id: 'one', name: 'one', since: '', clockDifferenceMs: 0 },
       queues: [{ environment: 'sandbox', waiting, inFlight: 1 }],
       status: 'up' as const,
       lastSeen: '',

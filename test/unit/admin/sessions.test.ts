@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createSessions } from '../../../src/admin/sessions.ts';
-import { encryptKeyValues } from '../../../src/state/encryption.ts';
-import { createMemoryState } from '../../../src/state/memory.ts';
-import { until } from '../../kit/within.ts';
+import { DatabaseError } from '../../../src/store/database.ts';
+import { newGatewayDatabase } from '../../kit/database.ts';
+import { createFaultyDatabase } from '../../kit/faulty-database.ts';
+import { skipWithoutPostgres } from '../../kit/postgres.ts';
 
 const source = {
   method: 'oidc',
@@ -11,66 +12,88 @@ const source = {
   clientId: 'penstock',
   groups: ['x'],
 } as const;
-const recordUntil = (expiresAtMs: number) => ({ name: 'Ann', expiresAtMs, source });
-const inAnHour = () => Date.now() + 3_600_000;
+const hourMs = 3_600_000;
+const recordFor = (ttlMs: number) => ({ name: 'Ann', expiresAtMs: Date.now() + ttlMs, source });
+const attempt = { state: 'a state', nonce: 'a nonce', codeVerifier: 'a verifier' };
 
-/** A state that shows what is written to it. */
-function observedState() {
-  const { keyValues, pubsub } = createMemoryState();
-  const written = new Map<string, string>();
-  const observed = {
-    ...keyValues,
-    write(key: string, value: string, ttlMs?: number) {
-      written.set(key, value);
-      return keyValues.write(key, value, ttlMs);
-    },
-  };
-  return { keyValues: observed, pubsub, written };
-}
+for (const dialect of ['sqlite', 'postgres'] as const)
+  describe(`a session: ${dialect}`, { skip: dialect === 'postgres' && skipWithoutPostgres }, () => {
+    test('is found by its id until it is ended, on every instance', async (t) => {
+      const database = await newGatewayDatabase(t, dialect);
+      const [one, other] = [createSessions(database), createSessions(database)];
+      const id = await one.start(recordFor(hourMs));
+      const session = await other.find(id);
+      const kept = await other.find(await one.start(recordFor(hourMs)));
+      assert.ok(session && kept);
+      assert.equal(session.name, 'Ann');
+      assert.deepEqual(await other.endedOf([session, kept]), []);
+      await one.end(session);
+      assert.equal(await other.find(id), undefined);
+      assert.deepEqual(await other.endedOf([session, kept]), [session]);
+    });
 
-describe('a session', () => {
-  test('is found by its id until it is ended, on every instance', async () => {
-    const { keyValues, pubsub } = createMemoryState();
-    const [one, other] = [createSessions(keyValues, pubsub), createSessions(keyValues, pubsub)];
-    const ended: string[] = [];
-    other.onEnd((key) => ended.push(key));
-    const id = await one.start(recordUntil(inAnHour()));
-    const session = await other.find(id);
-    assert.ok(session);
-    assert.equal(session.name, 'Ann');
-    assert.ok(await one.exists(session));
-    await one.end(session);
-    assert.equal(await other.find(id), undefined);
-    assert.equal(await other.exists(session), false);
-    await until(5_000, 'the message has arrived', () => ended.length > 0);
-    assert.deepEqual(ended, [session.key]);
+    test('is not found once it has expired, under another id, or if its record is damaged', async (t) => {
+      const database = await newGatewayDatabase(t, dialect);
+      const sessions = createSessions(database);
+      const id = await sessions.start(recordFor(hourMs));
+      const { key = '' } = (await sessions.find(id)) ?? {};
+      assert.equal(await sessions.find(`${id}x`), undefined);
+      assert.equal(await sessions.find(key), undefined);
+      await database.query('UPDATE operator_session SET expires_at = now_ms()');
+      assert.equal(await sessions.find(id), undefined);
+      await database.query('UPDATE operator_session SET expires_at = now_ms() + 60000, record = $1', [
+        '{"name":"Ann"}',
+      ]);
+      assert.equal(await sessions.find(id), undefined);
+    });
+
+    test('is deleted after its end, and not before', async (t) => {
+      const database = await newGatewayDatabase(t, dialect);
+      const sessions = createSessions(database);
+      const id = await sessions.start(recordFor(hourMs));
+      await sessions.start(recordFor(-1));
+      await sessions.deleteExpired();
+      assert.ok(await sessions.find(id));
+      const [row] = await database.query('SELECT count(*) AS rows FROM operator_session');
+      assert.equal(row?.rows, 1);
+    });
+
+    test('has not ended because the database does not answer', async (t) => {
+      const database = createFaultyDatabase(await newGatewayDatabase(t, dialect));
+      const sessions = createSessions(database);
+      const session = await sessions.find(await sessions.start(recordFor(hourMs)));
+      assert.ok(session);
+      database.fail('before');
+      await assert.rejects(sessions.endedOf([session]), DatabaseError);
+      database.recover();
+      const refused = new Map([[0, new DatabaseError('a lock', 'none')]]);
+      const locked = createSessions({ ...database, batch: async () => ({ rows: [], refused }) });
+      await assert.rejects(locked.endedOf([session]), DatabaseError);
+    });
+
+    test('leaves neither its id nor, where a key is configured, its content in the database', async (t) => {
+      const database = await newGatewayDatabase(t, dialect);
+      const plain = createSessions(database);
+      const encrypted = createSessions(database, [Buffer.alloc(32, 7)]);
+      const ids = [await plain.start(recordFor(hourMs)), await encrypted.start(recordFor(2 * hourMs))];
+      assert.notEqual(ids[0], ids[1]);
+      const rows = await database.query('SELECT * FROM operator_session ORDER BY expires_at');
+      for (const id of ids) assert.ok(!JSON.stringify(rows).includes(id));
+      assert.match(String(rows[0]?.record), /Ann/);
+      assert.doesNotMatch(String(rows[1]?.record), /Ann/);
+      assert.equal((await encrypted.find(ids[1] ?? ''))?.name, 'Ann');
+      assert.equal(await plain.find(ids[1] ?? ''), undefined);
+    });
+
+    test('a sign-in that has begun can be finished once, on any instance, with its own state, and in time', async (t) => {
+      const database = await newGatewayDatabase(t, dialect);
+      const [one, other] = [createSessions(database), createSessions(database)];
+      await one.storeAttempt('id', attempt, hourMs);
+      assert.equal(await other.takeAttempt('id', 'another state'), undefined);
+      assert.equal(await other.find('id'), undefined);
+      assert.deepEqual(await other.takeAttempt('id', 'a state'), attempt);
+      assert.equal(await one.takeAttempt('id', 'a state'), undefined);
+      await one.storeAttempt('id', attempt, 0);
+      assert.equal(await one.takeAttempt('id', 'a state'), undefined);
+    });
   });
-
-  test('is not found once it has expired, under another id, or if its record is damaged', async () => {
-    const { keyValues, pubsub } = createMemoryState();
-    const sessions = createSessions(keyValues, pubsub);
-    const record = recordUntil(inAnHour());
-    const id = await sessions.start(record);
-    const { key = '' } = (await sessions.find(id)) ?? {};
-    await keyValues.write(key, JSON.stringify({ ...record, expiresAtMs: Date.now() }));
-    assert.equal(await sessions.find(id), undefined);
-    await keyValues.write(key, '{"name":"Ann"}');
-    assert.equal(await sessions.find(id), undefined);
-    assert.equal(await sessions.find(`${id}x`), undefined);
-    assert.equal(await sessions.find(key), undefined);
-  });
-
-  test('leaves neither its id nor, where a key is configured, its content in the state', async () => {
-    const { keyValues, pubsub, written } = observedState();
-    const plain = createSessions(keyValues, pubsub);
-    const encrypted = createSessions(encryptKeyValues(keyValues, [Buffer.alloc(32, 7)]), pubsub);
-    const ids = [await plain.start(recordUntil(inAnHour())), await encrypted.start(recordUntil(inAnHour()))];
-    assert.notEqual(ids[0], ids[1]);
-    const [[, inPlain] = [], [, hidden] = []] = [...written];
-    for (const [key, value] of written)
-      for (const id of ids) assert.ok(!key.includes(id) && !value.includes(id));
-    assert.match(String(inPlain), /Ann/);
-    assert.doesNotMatch(String(hidden), /Ann/);
-    assert.equal((await encrypted.find(ids[1] ?? ''))?.name, 'Ann');
-  });
-});

@@ -41,4 +41,36 @@ describe('penstock reload', () => {
     const { call } = fakeAdminClient(403, { error: 'Changes require the role operate.' });
     await assert.rejects(reload(call, {}), { message: 'Changes require the role operate.', exitCode: 77 });
   });
+
+  test('of all instances prints the answer of each, and fails unless all use the new configuration', async () => {
+    const answer = (name: string, outcome: string) => ({
+      ...{ name, outcome, errors: [] as string[], restartRequired: [] as string[] },
+      configurationHash: 'a'.repeat(64),
+    });
+    const applied = { ...answer('one', 'applied'), restartRequired: ['log.level: info -> debug'] };
+    const { call, calls } = fakeAdminClient(200, { instances: [applied] });
+    const { lines, exitCode } = await reload(call, { all: true });
+    assert.deepEqual(calls, [['POST', '/config/reload', { all: true }]]);
+    assert.deepEqual(
+      [exitCode, lines],
+      [
+        0,
+        [
+          'one: applied, configuration aaaaaaaaaaaa, a restart is required for:',
+          '  log.level: info -> debug',
+        ],
+      ],
+    );
+    const refused = { ...answer('two', 'refused'), errors: ['penstock.yaml:2 listen.port: expected a port'] };
+    const instances = [answer('one', 'applied'), refused, answer('three', 'no answer')];
+    await assert.rejects(reload(fakeAdminClient(200, { instances }).call, { all: true }), {
+      lines: [
+        'one: applied, configuration aaaaaaaaaaaa',
+        'two: refused, configuration aaaaaaaaaaaa',
+        '  penstock.yaml:2 listen.port: expected a port',
+        'three: no answer, configuration aaaaaaaaaaaa',
+      ],
+      exitCode: 78,
+    });
+  });
 });

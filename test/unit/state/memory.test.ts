@@ -5,7 +5,6 @@ import { encryptKeyValues, encryptSchedules } from '../../../src/state/encryptio
 import { encryptRequestLog } from '../../../src/state/former/encrypted-request-log.ts';
 import { createExpiringMap, createMemoryState } from '../../../src/state/memory.ts';
 import type { State } from '../../../src/state/ports.ts';
-import { testJournals } from '../../contract/journals-contract.ts';
 import { testKeyValues } from '../../contract/key-values-contract.ts';
 import { testPubSub } from '../../contract/pubsub-contract.ts';
 import { testRequestLog } from '../../contract/request-log-contract.ts';
@@ -29,7 +28,6 @@ const memory = (wrap: (state: State) => State = (state) => state): StateUnderTes
 
 describe('the memory state', () => {
   testKeyValues(memory());
-  testJournals(memory());
   testSchedules(memory());
   testTokenBuckets(memory());
   testPubSub(memory());
