@@ -93,7 +93,8 @@ export function createFleet(
   let isStopped = false;
   let isChanged = false;
   let databaseNowMs: number | undefined;
-  /** When reports were read last, and since when they have been read without a gap. */
+  let storedAtMs = Number.NEGATIVE_INFINITY;
+  /** When reports were read last while the own ones were stored, and since when this has been so without a gap. */
   let readAtMs = Number.NEGATIVE_INFINITY;
   let gaplessSinceMs = Number.NEGATIVE_INFINITY;
   let reloadRequest: StoredReloadRequest | undefined;
@@ -105,18 +106,14 @@ export function createFleet(
     const through = report.through;
     const newSeconds = all.filter(({ at, requests }) => at > storedThrough && requests > 0);
     const [beganAtMs, ageMs] = [wall(), now() - startedAtMs];
-    const storedAtMs = await table.write({ ...report, hasStopped, ageMs, clockDifferenceMs }, newSeconds);
+    const databaseMs = await table.write({ ...report, hasStopped, ageMs, clockDifferenceMs }, newSeconds);
     storedThrough = through;
-    clockDifferenceMs = Math.round((beganAtMs + wall()) / 2 - storedAtMs);
+    storedAtMs = now();
+    clockDifferenceMs = Math.round((beganAtMs + wall()) / 2 - databaseMs);
   }
 
   async function readReports(): Promise<void> {
     const found = await table.readSince(databaseNowMs);
-    if (now() - readAtMs > lostAfterMs) {
-      gaplessSinceMs = now();
-      isChanged = true;
-    }
-    readAtMs = now();
     databaseNowMs = found.databaseNowMs;
     for (const report of found.reports) {
       seconds.add(report.id, report, []);
@@ -125,6 +122,13 @@ export function createFleet(
     }
     noteReloadRequest(found);
     for (const { instance, counts } of found.seconds) seconds.add(instance, undefined, [counts]);
+    // If its own reports are not stored, those of the others may not be, either: while a standby is missing, commits wait, and reads do not.
+    if (now() - storedAtMs > lostAfterMs) return;
+    if (now() - readAtMs > lostAfterMs) {
+      gaplessSinceMs = now();
+      isChanged = true;
+    }
+    readAtMs = now();
     for (const [id, member] of others) judge(id, member, found.databaseNowMs);
   }
 
@@ -296,7 +300,7 @@ export function createFleet(
 }
 
 const incomplete =
-  'This instance cannot read the reports of the others, because the database is unavailable. The figures are its own.';
+  'This instance cannot exchange reports with the others, because the database is unavailable. The figures are its own.';
 
 const timeText = (ms: number) => new Date(ms).toISOString();
 

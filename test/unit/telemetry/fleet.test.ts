@@ -175,6 +175,20 @@ describe('the fleet', () => {
     assert.deepEqual([one.noticed, two.noticed], [['lost three'], ['lost three']]);
   });
 
+  test('does not judge the others while reports can be read and not be stored, as while a standby is missing', async (t) => {
+    const { pass, start, statuses } = await startNetwork(t);
+    const all = [start('one'), start('two')];
+    const [one = assert.fail()] = all;
+    await pass(4_000);
+    for (const { link } of all) link.fail('before', /INSERT INTO instance_report/);
+    await pass(10_000);
+    assert.deepEqual(statuses(one), { one: 'up', two: 'unknown' });
+    assert.equal(one.fleet.scope().isComplete, false);
+    for (const { link } of all) link.recover();
+    await pass(4_000);
+    assert.deepEqual([statuses(one), one.noticed], [{ one: 'up', two: 'up' }, []]);
+  });
+
   test('learns at its start which instances have ended before, and notices those that ended with all others', async (t) => {
     const { pass, start, statuses } = await startNetwork(t);
     const [one, two, three] = [start('one'), start('two'), start('three')];
