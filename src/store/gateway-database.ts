@@ -16,11 +16,14 @@ type DatabaseSettings = Pick<StateSettings, 'postgres' | 'file'>;
 export interface GatewayDatabases {
   readonly database: Database;
   /**
-   * For the reports of this instance, the active environment and the holds, which must not wait behind payments: in PostgreSQL, a
-   * connection of its own.
+   * For the reports of this instance, the active environment and the holds, which must not wait behind payments: in PostgreSQL,
+   * connections of its own.
    */
   readonly heartbeatDatabase: Database;
 }
+
+/** The heartbeat must not wait while the report for operators is stored, and those of others are read: each may take 2 s. */
+const heartbeatConnections = 3;
 
 /** A database that this build cannot use until somebody changes something: a restart does not help. */
 export class UnusableDatabaseError extends UnusableConfigError {}
@@ -34,7 +37,7 @@ export function openGatewayDatabase(settings: DatabaseSettings): GatewayDatabase
   const hosts = createPostgresHosts(settings.postgres);
   return {
     database: connectPostgres(settings.postgres, { hosts }),
-    heartbeatDatabase: connectPostgres(settings.postgres, { hosts, connections: 1 }),
+    heartbeatDatabase: connectPostgres(settings.postgres, { hosts, connections: heartbeatConnections }),
   };
 }
 
