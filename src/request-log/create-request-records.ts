@@ -3,6 +3,7 @@
  * request never waits for it, and never fails because of it; while the database is unavailable, the newest records wait in memory.
  */
 
+import { setImmediate } from 'node:timers/promises';
 import { deleteInBatches } from '../store/delete-in-batches.ts';
 import type { RecordRow, RequestRecordTable } from '../store/request-records.ts';
 import type { Telemetry } from '../telemetry/create-telemetry.ts';
@@ -123,7 +124,10 @@ export function createRequestRecords({
     for (const row of minutes.add(liveStats.recent())) figures.set(String(row.minute), row);
     takeErrors();
     try {
-      for (let taken = take(); taken.length > 0; taken = take()) await storeSome(taken);
+      for (let taken = take(); taken.length > 0; taken = take()) {
+        await storeSome(taken);
+        await setImmediate(); // requests are served in between: SQLite answers in the same turn of the event loop
+      }
       takeErrors();
       await figures.write();
       await errorRows.write();

@@ -123,7 +123,7 @@ const tables = (types: { readonly bytes: string; readonly time: string }) => `
     PRIMARY KEY (instance, number)
   );
   -- Of one tenant as well: its look-up reads nothing of the others.
-  CREATE INDEX request_record_request_id ON request_record (lower(request_id), tenant);
+  CREATE INDEX request_record_request_id ON request_record (lower(request_id), tenant, received_at);
   CREATE INDEX request_record_payment ON request_record (payment_id, received_at) WHERE payment_id IS NOT NULL;
   CREATE INDEX request_record_received_at ON request_record (received_at);
   CREATE INDEX request_record_tenant ON request_record (tenant, received_at);

@@ -153,8 +153,8 @@ export function createRequestRecordTable(database: Database) {
     lookedAt: number,
   ): Promise<readonly Row[]> {
     const { values, indexed, others } = whereOf(conditions);
-    // An id has few records: by the index of the time, all of the others would be looked at first.
-    const isById = conditions.requestId !== undefined;
+    // Of all tenants, by the index of the time, all other records would be looked at first. Of one tenant, an index has both.
+    const isById = conditions.requestId !== undefined && conditions.tenants?.length !== 1;
     return database.query(
       `SELECT * FROM (SELECT * FROM request_record WHERE ${indexed.join(' AND ')}
          ORDER BY ${isById ? 'received_at + 0' : 'received_at'} DESC LIMIT ${lookedAt}) AS r

@@ -5,6 +5,7 @@
 
 import type { Lane } from '../pis/operations.ts';
 import { resourceAtBank } from '../request/bank-ids.ts';
+import { isEncoded } from '../request/content-coding.ts';
 import { asGatewayError } from '../request/errors.ts';
 import { errorCodeIn, meaningOf } from '../request/meaning.ts';
 import type {
@@ -78,8 +79,8 @@ export function callUpstream(upstreamOf: (environment: string) => Upstream): Han
     };
     const toResponse = (answer: BankResponse): PisResponse | Promise<PisResponse> => {
       const upstreamMs = performance.now() - (sentAtMs ?? startedAtMs);
-      // An error of the bank is read for the record of the request.
-      if (operation.lane !== 'write' && answer.status < 400) return responseOf(request, answer, upstreamMs);
+      // A short error of the bank is read for the record of the request.
+      if (operation.lane !== 'write' && !isShortError(answer)) return responseOf(request, answer, upstreamMs);
       const content = contentOf(answer);
       return content instanceof Promise
         ? content.then((read) => responseOf(request, answer, upstreamMs, read))
@@ -145,6 +146,12 @@ function responseOf(
     upstreamMs,
   };
 }
+
+/** The errors of banks are short: to read a long one would delay other requests. Bytes. */
+const maxErrorBytes = 16 * 1024;
+
+const isShortError = (answer: BankResponse): boolean =>
+  answer.status >= 400 && answer.body.length <= maxErrorBytes && !isEncoded(answer);
 
 const isFailure = (outcome: CallOutcome) => outcome === 'failure' || outcome === 'unreachable';
 

@@ -99,6 +99,19 @@ describe('a bank that refuses every initiation', () => {
     assert.doesNotMatch(JSON.stringify(record), anyCanary);
   });
 
+  test('with a long body, to a read: it reaches the TPP, and is not read for the record', async (t) => {
+    const padding = 'x'.repeat(100_000);
+    const body = JSON.stringify({
+      tppMessages: [{ category: 'ERROR', code: 'TOKEN_INVALID', text: padding }],
+    });
+    const { gateway, read } = await startRefused(t, { status: 401, headers: json, body });
+    const requestId = randomUUID();
+    const reply = await call(gateway.url, { ...statusRead, requestId });
+    assert.deepEqual([reply.status, reply.text], [401, body]);
+    const [record] = await read(`/api/decisions/${requestId}`);
+    assert.deepEqual([record.outcome, record.bankError], ['refused-by-bank', undefined]);
+  });
+
   test('in XML and as problem details, also to a status read', async (t) => {
     const xml = '<tppMessages><category>ERROR</category><code>RESOURCE_UNKNOWN</code></tppMessages>';
     const answers: readonly StubResponse[] = [
