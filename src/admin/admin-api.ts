@@ -154,8 +154,9 @@ export function createAdminApi({
     },
 
     async listDecisions({ parameters: { requestId } }) {
-      const { requests } = await search.find({ requestId, ...allTime, limit: maxDecisions });
-      if (requests.length > 0) return requests;
+      const mayExist = !requestId.includes('\0'); // PostgreSQL refuses such a text
+      const found = mayExist ? await search.find({ requestId, ...allTime, limit: maxDecisions }) : undefined;
+      if (found && found.requests.length > 0) return found.requests;
       throw new AdminRefusal(
         404,
         'No instance has a record of this X-Request-ID: the request is older than requests.keepFor, its record was not stored, or it never arrived.',

@@ -152,7 +152,7 @@ export const searchQuery = z.strictObject({
     .enum(answerSources, { error: `expected ${answerSources.join(', ')}` })
     .optional()
     .describe('Where the answer came from.'),
-  minDuration: duration('1ms')
+  minDuration: duration('1ms', { max: '24h' })
     .unwrap()
     .optional()
     .describe('The minimum duration of the requests, such as 2s.'),
