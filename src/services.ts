@@ -141,7 +141,7 @@ export function createServices(
   const database = databaseMetrics.measured;
 
   const timeline = createTimeline(database, instanceId, log);
-  /** On the connection of the heartbeat: a report must not wait behind payments. */
+  /** On a connection beside that of the heartbeat: a report must not wait behind payments. */
   const reports = createReportTable(usableWhen(() => databaseHeartbeat.isPrepared(), heartbeatDatabase));
   const fleet = createFleet(reports, instanceId, fleetEvents(timeline));
 

@@ -8,7 +8,7 @@ import { z } from 'zod';
 import type { EncryptionKeys } from '../config/encryption-keys.ts';
 import { createTextEncryption } from '../state/encryption.ts';
 import { parseStored } from '../state/parse-stored.ts';
-import { type Database, statement } from '../store/database.ts';
+import { type Database, rowsOfAll, statement } from '../store/database.ts';
 import { deletedAt, deleteInBatches } from '../store/delete-in-batches.ts';
 import type { SignInAttempt } from './oidc-provider.ts';
 import { sha256 } from './operators.ts';
@@ -64,11 +64,8 @@ export function createSessions(database: Database, keys: readonly [] | Encryptio
     );
 
   async function read(sessionKeys: readonly string[]): Promise<readonly Session[]> {
-    const { rows, refused } = await database.batch(
-      find,
-      sessionKeys.map((key) => ({ key_hash: key })),
-    );
-    for (const cause of refused.values()) throw cause;
+    const inputs = sessionKeys.map((key) => ({ key_hash: key }));
+    const rows = await rowsOfAll(database.batch(find, inputs));
     return rows.flatMap(({ key_hash, record: stored }) => {
       const key = String(key_hash);
       const record = parseStored(recordShape, decrypt(key, String(stored)));

@@ -4,14 +4,13 @@
  * (ADR 80).
  */
 
-import { isId, type Operation } from '../pis/operations.ts';
+import { isId, type Operation, productOf } from '../pis/operations.ts';
 import { GatewayError } from '../request/errors.ts';
 import { currentTenantId, identitiesOf } from '../request/identities.ts';
 import type { PisRequest, PisResponse } from '../request/messages.ts';
 import type { SeenStatus } from '../store/payment-history.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { AffinityStore } from './affinity.ts';
-import { serializeInitiation } from './initiation-of.ts';
 
 export interface AssignPaymentDependencies {
   readonly affinity: Pick<AffinityStore, 'cacheStored'>;
@@ -52,7 +51,7 @@ export function assignPayment(
   const owner = {
     environment: identitiesOf(request).environmentIdOf(environment),
     tenant: currentTenantId(request),
-    initiatedAs: serializeInitiation(operation),
+    initiatedAs: productOf(operation),
     ...(bankIds && { bankIds }),
   };
   request.writeAheadMark?.namePayment({

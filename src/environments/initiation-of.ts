@@ -30,10 +30,7 @@ export function createInitiationOf(affinity: Pick<AffinityStore, 'lastSeen'>): I
   };
 }
 
-/** The form in payment records. A segment of a path contains no slash. */
-export const serializeInitiation = ({ paymentService, paymentProduct }: Initiation): string =>
-  `${paymentService}/${paymentProduct}`;
-
+/** The form in payment records: see `productOf`. */
 const parseInitiation = cacheByName((text): Initiation => {
   const [paymentService = '', paymentProduct = ''] = text.split('/');
   return { paymentService, paymentProduct };

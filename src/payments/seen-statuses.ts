@@ -50,7 +50,10 @@ export function createSeenStatuses(table: Pick<PaymentHistoryTable, 'insertStatu
     const refused = await table.insertStatuses(
       batch.map(({ seenAtMs, ...seen }) => ({ ...seen, ageMs: nowMs - seenAtMs })),
     );
-    for (const index of refused.keys()) batch.slice(index, index + 1).forEach(forget);
+    for (const index of refused.keys()) {
+      const seen = batch[index];
+      if (seen) forget(seen);
+    }
   }
 
   return {

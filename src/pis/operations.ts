@@ -180,6 +180,12 @@ export interface Operation {
   readonly search: string;
 }
 
+/** Service and product, such as `payments/sepa-credit-transfers`. A segment of a path contains no slash. */
+export const productOf = ({
+  paymentService,
+  paymentProduct,
+}: Pick<Operation, 'paymentService' | 'paymentProduct'>): string => `${paymentService}/${paymentProduct}`;
+
 type UnusualId = 'payment' | 'authorisation';
 
 /** The values that a path may contain; `any` accepts every well-formed segment. */

@@ -89,7 +89,7 @@ export function createRequestRecords({
     if (rows.length === 0) return;
     let refused: ReadonlyMap<number, unknown>;
     try {
-      ({ refused } = await table.insert(rows));
+      refused = await table.insert(rows);
     } catch (thrown) {
       unstored.putBack(admitted);
       throw thrown;

@@ -1,10 +1,9 @@
 /** The row of a request in the database, and what operators see of it. */
 
-import { isStrictId } from '../pis/operations.ts';
+import { isStrictId, productOf } from '../pis/operations.ts';
 import { recordedTenantOf } from '../request/identities.ts';
 import type { RequestEvent, TimedEvent } from '../request/request-events.ts';
-import type { Row } from '../store/database.ts';
-import { textOf } from '../store/database.ts';
+import { type Row, textOf } from '../store/database.ts';
 import type { RecordRow } from '../store/request-records.ts';
 import { isFailedCall } from '../telemetry/live-stats.ts';
 import { type RequestRecord, type RunningRequest, roundMs, tenantIdOf } from '../telemetry/request-record.ts';
@@ -140,7 +139,7 @@ export function requestOfRunning(
     client: client.name,
     tenant: client.tenant,
     environment: environment?.name ?? null,
-    product: `${operation.paymentService}/${operation.paymentProduct}`,
+    product: productOf(operation),
     paymentId: storableId(operation.paymentId),
     status: null,
     outcome: 'running',

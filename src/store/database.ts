@@ -113,6 +113,13 @@ export const hasNoEffect = (thrown: unknown): thrown is DatabaseError =>
 export const textOf = (value: Row[string] | undefined): string | undefined =>
   typeof value === 'string' ? value : undefined;
 
+/** @returns the rows of a batch. @throws DatabaseError if the database has refused an input row, that of the first one */
+export async function rowsOfAll(batch: Promise<BatchResult>): Promise<readonly Row[]> {
+  const { rows, refused } = await batch;
+  for (const cause of refused.values()) throw cause;
+  return rows;
+}
+
 /** Executes a statement for each row alone. */
 export async function oneByOne<Input>(
   rows: readonly Input[],

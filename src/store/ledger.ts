@@ -14,6 +14,7 @@ import {
   DatabaseError,
   type InputOf,
   type Row,
+  rowsOfAll,
   type Statement,
 } from './database.ts';
 import { type Deleted, deletedAt } from './delete-in-batches.ts';
@@ -332,8 +333,7 @@ export function createLedgerTable(database: Database) {
     statement: Statement<Input>,
     input: InputOf<Input>,
   ): Promise<boolean> {
-    const { rows, refused } = await database.batch(statement, [input]);
-    for (const cause of refused.values()) throw cause;
+    const rows = await rowsOfAll(database.batch(statement, [input]));
     return rows.length > 0;
   }
 

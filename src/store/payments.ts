@@ -4,7 +4,7 @@
  */
 
 import { collect } from './collect.ts';
-import { type Database, DatabaseError, type Row, statement, textOf } from './database.ts';
+import { type Database, DatabaseError, type Row, rowsOfAll, statement, textOf } from './database.ts';
 import { type Deleted, deletedAt } from './delete-in-batches.ts';
 import { mayClaim } from './ledger-statements.ts';
 
@@ -60,8 +60,7 @@ export function createPaymentTable(database: Database) {
       payment_id: paymentId,
       environment,
     }));
-    const { refused } = await database.batch(touch, inputs);
-    for (const cause of refused.values()) throw cause;
+    await rowsOfAll(database.batch(touch, inputs));
     return keys.map(() => undefined);
   });
 

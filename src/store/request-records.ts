@@ -1,6 +1,6 @@
 /** Records of requests, and what is counted of all requests in each minute, as tables. Written behind the requests. */
 
-import { type BatchResult, type Database, type InputOf, type Row, statement } from './database.ts';
+import { type BatchResult, type Database, type InputOf, type Row, rowsOfAll, statement } from './database.ts';
 import { type Deleted, deletedAt } from './delete-in-batches.ts';
 
 const recordColumns = {
@@ -175,20 +175,24 @@ export function createRequestRecordTable(database: Database) {
   }
 
   return {
-    /** @returns the rows that the database has refused, such as one whose payment id contains a NUL */
-    insert: (rows: readonly RecordRow[]): Promise<BatchResult> => database.batch(insertRecords, rows),
+    /** @returns the rows that the database never accepts, such as one with a NUL. If it refuses another one, they are stored again. */
+    async insert(rows: readonly RecordRow[]): Promise<BatchResult['refused']> {
+      const { refused } = await database.batch(insertRecords, rows);
+      for (const cause of refused.values()) if (cause.effect !== 'none-ever') throw cause;
+      return refused;
+    },
 
     /** Adds to what tenants use. @returns the bytes of these tenants in these slices, of all instances */
     async addShares(rows: readonly InputOf<typeof addShares.columns>[]): Promise<readonly Row[]> {
-      return (await database.batch(addShares, rows)).rows;
+      return rowsOfAll(database.batch(addShares, rows));
     },
 
     async putFigures(rows: readonly FigureRow[]): Promise<void> {
-      await database.batch(putFigures, rows);
+      await rowsOfAll(database.batch(putFigures, rows));
     },
 
     async putErrors(rows: readonly ErrorRow[]): Promise<void> {
-      await database.batch(putErrors, rows);
+      await rowsOfAll(database.batch(putErrors, rows));
     },
 
     /** The newest records first: at most `limit`, slightly more if several were received in the same millisecond. */

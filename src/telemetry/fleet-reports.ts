@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { lanes } from '../pis/operations.ts';
 import { parseStored } from '../state/parse-stored.ts';
-import { type Database, type Row, statement, textOf } from '../store/database.ts';
+import { type Database, type Row, rowsOfAll, statement, textOf } from '../store/database.ts';
 import { bucketCount, type SecondCounts } from './live-stats.ts';
 
 const count = z.int().nonnegative();
@@ -259,10 +259,8 @@ export function createReportTable(database: Database) {
     },
   };
 
-  async function execute(...batch: Parameters<typeof database.batch>): Promise<readonly Row[]> {
-    const { rows, refused } = await database.batch(...batch);
-    for (const cause of refused.values()) throw cause;
-    return rows;
+  function execute(...batch: Parameters<typeof database.batch>): Promise<readonly Row[]> {
+    return rowsOfAll(database.batch(...batch));
   }
 }
 

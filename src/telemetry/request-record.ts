@@ -1,6 +1,6 @@
 /** The record of one finished request, from which log lines, metrics, statistics and spans are made. */
 
-import type { Lane, OperationName } from '../pis/operations.ts';
+import { type Lane, type OperationName, productOf } from '../pis/operations.ts';
 import { type ErrorCode, errorTable, type GatewayError } from '../request/errors.ts';
 import { recordedTenantOf } from '../request/identities.ts';
 import type { Client, PisRequest, PisResponse } from '../request/messages.ts';
@@ -193,7 +193,7 @@ const summaryOf = ({ operation, client, identities }: PisRequest): RequestSummar
   client: client.name,
   tenant: client.tenant,
   tenantId: recordedTenantOf(client.tenant, identities),
-  product: `${operation.paymentService}/${operation.paymentProduct}`,
+  product: productOf(operation),
   paymentId: operation.paymentId,
 });
 

@@ -1,5 +1,7 @@
 /** What operators and TPPs see of a request, and the search in the records of all instances. */
 
+import type { RecordConditions } from '../store/request-records.ts';
+
 /** One request. Times in milliseconds. The tenant is named as it is configured. */
 export interface StoredRequest {
   /** When it was received: RFC 3339. */
@@ -44,29 +46,11 @@ export const answerSources = ['bank', 'cache', 'stale-cache', 'shared', 'ledger'
 export type RequestOutcome = (typeof requestOutcomes)[number];
 
 /** Which requests: all conditions must hold. */
-export interface RequestQuery {
-  /** The `X-Request-ID`, in any letter case. */
-  readonly requestId?: string | undefined;
+export interface RequestQuery extends Omit<RecordConditions, 'paymentId' | 'tenants'> {
   /** The bank's id of the payment. */
   readonly payment?: string | undefined;
   /** Its name. */
   readonly tenant?: string | undefined;
-  readonly operation?: string | undefined;
-  readonly client?: string | undefined;
-  readonly environment?: string | undefined;
-  readonly product?: string | undefined;
-  readonly outcome?: RequestOutcome | undefined;
-  readonly servedFrom?: string | undefined;
-  readonly bankError?: string | undefined;
-  /** A code of the error table or of the bank, the status of an error response of the bank such as `503`, or `any`. */
-  readonly error?: string | undefined;
-  /** Of the response. */
-  readonly status?: number | undefined;
-  readonly minDurationMs?: number | undefined;
-  /** Received at this time or later: milliseconds since 1970. */
-  readonly fromMs: number;
-  /** Received before this time: milliseconds since 1970. */
-  readonly toMs: number;
   /** How many requests are returned at most; slightly more if several were received in the same millisecond. */
   readonly limit: number;
 }

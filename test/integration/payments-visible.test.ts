@@ -131,7 +131,7 @@ describe('payments of two instances', { skip: skipWithoutPostgres }, () => {
     assert.doesNotMatch(JSON.stringify(rows) + pages.join(), anyCanary);
   });
 
-  test('show a cancellation, one in doubt, and who has resolved it', async (t) => {
+  test('show a cancellation, one in doubt, and the operator who resolved it', async (t) => {
     const { bank, one, other, page, pages, pay, send, untilPage } = await startTwoInstances(t);
     const cancelled = await pay();
     const { reply } = await send('DELETE', cancelled.path);

@@ -11,6 +11,9 @@ import { createUnstoredRequests } from '../../src/telemetry/unstored-requests.ts
 import { newGatewayDatabase } from '../kit/database.ts';
 import { failedRecord, requestRecord } from '../kit/request-records.ts';
 
+/** As the databases do: each row is refused alone. */
+const fullDisk = new DatabaseError('the disk is full', 'none');
+
 async function start(t: TestContext, { maxWaiting = 2_000, maxStoredPerTenant = 1024 ** 3 } = {}) {
   const database = await newGatewayDatabase(t, 'sqlite');
   let isWritable = true;
@@ -19,7 +22,7 @@ async function start(t: TestContext, { maxWaiting = 2_000, maxStoredPerTenant = 
     batch: (statement, rows) =>
       isWritable
         ? database.batch(statement, rows)
-        : Promise.reject(new DatabaseError('the disk is full', 'none')),
+        : Promise.resolve({ rows: [], refused: new Map(rows.map((_, index) => [index, fullDisk])) }),
   });
   const unstoredRequests = createUnstoredRequests(maxWaiting);
   let notStored = 0;

@@ -49,7 +49,7 @@ describe('the row of a request', () => {
       assert.equal(shown(requestRecord({}, [{ what: 'payment', paymentId }])).paymentId, null);
   });
 
-  test('says who has refused the request, and whether the outcome is known', () => {
+  test('distinguishes refusals of the gateway from those of the bank, and an unknown outcome', () => {
     const bankError: RequestEvent = { what: 'bank-error', code: 'CERTIFICATE_REVOKED' };
     assert.equal(outcomeAfter({ status: 401 }, bankError), 'refused-by-bank');
     assert.equal(outcomeAfter({ status: 201 }, bankError), 'refused-by-bank', 'a payment that was rejected');
