@@ -187,7 +187,6 @@ function createRequestHandler(
       store: services.webhooks.store,
       keyOf: statusCache.statuses.keyOf,
       paymentKeyOf,
-      canStore: config.state.postgres === null || config.state.redis !== null,
       mayStoreCredentials: isStateInMemory(config.state) || config.state.encryptionKeyFile !== null,
       canPoll({ operation, environment, headers }, paymentId) {
         const isSigned = headerValue(headers, 'signature') !== undefined;

@@ -55,6 +55,7 @@ import { createPaymentHistoryTable, type PaymentHistoryTable } from './store/pay
 import { createPaymentTable } from './store/payments.ts';
 import { postgresWarnings } from './store/postgres-settings.ts';
 import { createRequestRecordTable } from './store/request-records.ts';
+import { createSubscriptionTable } from './store/subscriptions.ts';
 import { createTelemetry, type Telemetry } from './telemetry/create-telemetry.ts';
 import { createFleet, type Fleet, type FleetEvents } from './telemetry/fleet.ts';
 import { createReportTable } from './telemetry/fleet-reports.ts';
@@ -194,10 +195,10 @@ export function createServices(
     metrics,
     now: statusCache.now,
   });
-  const { schedules } = encryptedState;
   const webhooks = createWebhooks({
     ...notifications,
-    schedules,
+    table: createSubscriptionTable(database),
+    keys: encryptedState.keys ?? [],
     keyValues: state.keyValues,
     events: statusCache.events,
     paymentKeyOf,
@@ -294,6 +295,7 @@ export function createServices(
       requestRecords.deleteExpired(),
       timeline.deleteExpired(),
       sessions.deleteExpired(),
+      webhooks.deleteExpired(),
       reports.deleteOld(),
     ]);
     return deletionIntervalMs;

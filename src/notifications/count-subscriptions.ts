@@ -1,13 +1,15 @@
-/** How many subscriptions and messages there are in the shared state: for the gauges, which are equal on every instance, and operators. */
+/** How many subscriptions and messages the database has: for the gauges, which are equal on every instance, and for operators. */
 
-import type { Schedules } from '../state/former/schedules.ts';
+import {
+  type SubscriptionCounts as CountsOfTenant,
+  noSubscriptions,
+  type SubscriptionTable,
+} from '../store/subscriptions.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { queueNames } from './subscription-store.ts';
 
 interface CountDependencies {
-  readonly schedules: Pick<Schedules, 'count'>;
+  readonly table: Pick<SubscriptionTable, 'count'>;
   readonly tenants: () => readonly NamedIdentity[];
-  readonly environments: () => readonly NamedIdentity[];
 }
 
 /** A tenant or an environment of the configuration. */
@@ -16,51 +18,22 @@ export interface NamedIdentity {
   readonly id: string;
 }
 
-/** How many subscriptions a tenant has. */
-export interface SubscriptionCounts {
+export interface SubscriptionCounts extends CountsOfTenant {
+  /** The name. */
   readonly tenant: string;
-  /** Those whose status is read. */
-  readonly active: number;
-  /** Of these, those whose read is due. */
-  readonly overdue: number;
-  /** Of these, those whose reads fail. */
-  readonly failing: number;
-  readonly undelivered: number;
-  readonly dead: number;
 }
 
-/** Counts the subscriptions of each tenant. @throws GatewayError STATE_UNAVAILABLE */
+/** Counts the subscriptions of each tenant. @throws DatabaseError */
 export type CountSubscriptions = () => Promise<readonly SubscriptionCounts[]>;
 
-export function createCountSubscriptions({
-  schedules,
-  tenants,
-  environments,
-}: CountDependencies): CountSubscriptions {
-  async function countOf({ name, id: tenant }: NamedIdentity): Promise<SubscriptionCounts> {
-    const polls = environments().map(({ id: environment }) =>
-      schedules.count(queueNames.poll({ tenant, environment })),
-    );
-    const [undelivered, dead, failing, ...polled] = await Promise.all([
-      schedules.count(queueNames.delivery(tenant)),
-      schedules.count(queueNames.dead(tenant)),
-      schedules.count(queueNames.failing(tenant)),
-      ...polls,
-    ]);
-    return {
-      tenant: name,
-      active: sum(polled.map(({ all }) => all)),
-      overdue: sum(polled.map(({ due }) => due)),
-      failing: failing.all,
-      undelivered: undelivered.all,
-      dead: dead.all,
-    };
-  }
+export const createCountSubscriptions =
+  ({ table, tenants }: CountDependencies): CountSubscriptions =>
+  async () => {
+    const counts = await table.count();
+    return tenants().map(({ name, id }) => ({ tenant: name, ...(counts.get(id) ?? noSubscriptions) }));
+  };
 
-  return () => Promise.all(tenants().map(countOf));
-}
-
-/** @returns counts again for the gauges, which keep the last numbers if the shared state is unavailable */
+/** @returns counts again for the gauges, which keep the last numbers if the database is unavailable */
 export function createSubscriptionGauges(count: CountSubscriptions, metrics: Metrics): () => Promise<void> {
   let counts: readonly SubscriptionCounts[] = [];
   const gauge = (state: Exclude<keyof SubscriptionCounts, 'tenant'>) =>
@@ -76,5 +49,3 @@ export function createSubscriptionGauges(count: CountSubscriptions, metrics: Met
     counts = await count().catch(() => counts);
   };
 }
-
-const sum = (numbers: readonly number[]) => numbers.reduce((total, each) => total + each, 0);

@@ -1,8 +1,10 @@
 /** The parts of webhooks that outlive a reload of the configuration. */
 
+import type { EncryptionKeys } from '../config/encryption-keys.ts';
 import type { PaymentOfTenant, StatusEvent, StatusEvents } from '../request/statuses.ts';
-import type { Schedules } from '../state/former/schedules.ts';
 import type { KeyValues } from '../state/ports.ts';
+import { deleteInBatches } from '../store/delete-in-batches.ts';
+import type { SubscriptionTable } from '../store/subscriptions.ts';
 import { type Log, safeStack } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import {
@@ -14,19 +16,12 @@ import { createDeliveries } from './deliver-messages.ts';
 import { createManageSubscriptions, type ManageSubscriptions } from './manage-subscriptions.ts';
 import type { PollBudget } from './poll-budget.ts';
 import { createSubscriptionPolls } from './poll-subscriptions.ts';
-import { createQueueWorker } from './queue-worker.ts';
 import { createSubscriptionReader, type ReadableSubscription } from './read-subscription.ts';
 import type { ResourceReads, StatusReads } from './status-reads.ts';
 import { isFailing, isOver, type Subscription } from './subscription.ts';
 import { createSubscriptionLimit, type SubscriptionLimit } from './subscription-limit.ts';
 import { subscriptionIntervalMs } from './subscription-schedule.ts';
-import {
-  createSubscriptionStore,
-  queueNames,
-  removedFromQueues,
-  type SubscriptionStore,
-  subscriptionKeyOf,
-} from './subscription-store.ts';
+import { createSubscriptionStore, type SubscriptionStore, subscriptionIdOf } from './subscription-store.ts';
 import type { WebhookClient, WebhookConfig } from './webhook-config.ts';
 
 export interface Webhooks {
@@ -35,22 +30,25 @@ export interface Webhooks {
   readonly store: SubscriptionStore;
   readonly manage: ManageSubscriptions;
   readonly limit: SubscriptionLimit;
-  /** The bank has sent a notification of a payment: its subscription is due. @throws GatewayError STATE_UNAVAILABLE */
+  /** The bank has sent a notification of a payment: its subscription is due. @throws DatabaseError */
   onBankNotification(payment: PaymentOfTenant): Promise<void>;
   /** Starts the work that is due. To be called every second. */
   run(): void;
+  /** Deletes the subscriptions whose message has been dead for `notifications.keepFor`. @throws DatabaseError */
+  deleteExpired(): Promise<void>;
   /** Ends the work in progress; other instances continue it at once. */
   stop(): Promise<void>;
 }
 
 interface WebhooksDependencies {
-  /** Encrypted, if a key is configured. */
-  readonly schedules: Schedules;
+  readonly table: SubscriptionTable;
+  /** What subscriptions contain is encrypted with the first one. */
+  readonly keys: readonly [] | EncryptionKeys;
   readonly keyValues: KeyValues;
   readonly events: StatusEvents;
   readonly reads: StatusReads & ResourceReads;
   readonly budget: PollBudget;
-  /** The key of a payment in the shared state. */
+  /** The key of a payment in the cache. */
   readonly paymentKeyOf: (environmentId: string, paymentId: string) => string;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -65,7 +63,8 @@ const runsPerSearchOfFormer = 60;
 const runsPerCount = 15;
 
 export function createWebhooks({
-  schedules,
+  table,
+  keys,
   keyValues,
   events,
   reads,
@@ -75,7 +74,7 @@ export function createWebhooks({
   metrics,
   now,
 }: WebhooksDependencies): Webhooks {
-  const store = createSubscriptionStore(schedules);
+  const store = createSubscriptionStore(table, keys);
   const onBug = (thrown: unknown) =>
     log('error', 'the work on a webhook failed', { stack: safeStack(thrown) });
   let runs = 0;
@@ -139,14 +138,14 @@ export function createWebhooks({
   }
 
   const deliveries = createDeliveries({
-    schedules,
+    table,
     store,
     post: async (...message) =>
       (await webhooks.current?.post(...message)) ?? { kind: 'failed', why: 'no configuration' },
     tenantIds: searchedTenantIds,
     clientOf,
     statusUrlOf: (subscription) => webhooks.current?.statusUrlOf(subscription) ?? '',
-    settings: () => webhooks.current ?? { retryForMs: 0, keepForMs: 0 },
+    retryForMs: () => webhooks.current?.retryForMs ?? 0,
     onBug,
     onAttempt({ client }, { id, failedAttempts }, result) {
       metrics.increment('penstock_webhook_attempts_total', { client, result: result.kind });
@@ -161,9 +160,9 @@ export function createWebhooks({
   });
 
   const polls = createSubscriptionPolls({
-    schedules,
+    table,
     store,
-    owners: () =>
+    queues: () =>
       searchedTenantIds().flatMap((tenant) =>
         searchedEnvironments().map(({ id: environment }) => ({ tenant, environment })),
       ),
@@ -182,7 +181,7 @@ export function createWebhooks({
     }),
     intervalMs,
     maxIntervalMs: () => webhooks.current?.schedule.maxInterval ?? 0,
-    onMessage: (tenantId) => void deliveries.run(queueNames.delivery(tenantId)),
+    onMessage: (tenant) => void deliveries.run({ tenant }),
     onFailing(subscription) {
       const { client, paymentProduct, failedReads, readError } = subscription;
       const environment = environmentNameOf(subscription);
@@ -198,31 +197,14 @@ export function createWebhooks({
     onBug,
   });
 
-  const deadLetters = createQueueWorker({
-    schedules,
-    queues: () => searchedTenantIds().map(queueNames.dead),
-    maxRecords: 16,
-    maxPerQueue: 16,
-    onBug,
-    async handle({ queue, key, lease }) {
-      const leavesQueue = { queue, inMs: undefined, lease: lease() };
-      await store.replace(key, (current) => {
-        const isDead = current?.message?.deadSince !== undefined;
-        const due = [leavesQueue, ...(current && isDead ? removedFromQueues(current, queue) : [])];
-        return { subscription: isDead ? undefined : current, due };
-      });
-    },
-  });
-
   /** The status of a payment has, or may have, changed: its subscription is due. */
   async function onStatusEvent({ what, tenantId, paymentKey }: StatusEvent): Promise<void> {
     if (what === 'pushed' || !hasWebhooks(tenantId)) return; // `onBankNotification` was called before
-    const key = subscriptionKeyOf(tenantId, paymentKey);
-    const subscription = await store.read(key);
+    const id = subscriptionIdOf(tenantId, paymentKey);
+    const subscription = await store.read(id);
     if (!subscription || isOver(subscription)) return;
-    const queue = queueNames.poll(subscription);
-    await schedules.reschedule(key, { queue, inMs: 0 });
-    await polls.run(queue);
+    await table.reschedule('read', id, { inMs: 0 });
+    await polls.run(subscription);
   }
   events.subscribe((event) => {
     onStatusEvent(event).catch(() => {}); // the next poll sees it
@@ -230,18 +212,15 @@ export function createWebhooks({
 
   async function onBankNotification({ tenantId, paymentKey }: PaymentOfTenant): Promise<void> {
     if (!hasWebhooks(tenantId)) return;
-    let queue: string | undefined;
-    await store.change(subscriptionKeyOf(tenantId, paymentKey), (current) => {
-      queue = undefined;
-      if (!current || isOver(current)) return undefined;
-      queue = queueNames.poll(current);
-      const subscription = { ...current, pushes: (current.pushes ?? 0) + 1 };
-      return { subscription, due: [{ queue, inMs: 0 }] };
+    let pushed: Subscription | undefined;
+    await store.change(subscriptionIdOf(tenantId, paymentKey), (current) => {
+      pushed = current && !isOver(current) ? { ...current, pushes: (current.pushes ?? 0) + 1 } : undefined;
+      return pushed && { subscription: pushed, read: { inMs: 0 } };
     });
-    if (queue !== undefined) void polls.run(queue);
+    if (pushed) void polls.run(pushed);
   }
 
-  const count = createCountSubscriptions({ schedules, tenants, environments: allEnvironments });
+  const count = createCountSubscriptions({ table, tenants });
   const countForGauges = createSubscriptionGauges(count, metrics);
 
   const webhooks: Webhooks = {
@@ -249,19 +228,16 @@ export function createWebhooks({
     store,
     onBankNotification,
     limit: createSubscriptionLimit({
-      schedules,
-      environmentIds: () => allEnvironments().map(({ id }) => id),
+      countOf: table.countOf,
       max: () => webhooks.current?.maxSubscriptions ?? 0,
       now,
     }),
     manage: createManageSubscriptions({
-      schedules,
       store,
       count,
       clients: () => [...(webhooks.current?.clients.keys() ?? [])],
       tenants: allTenants,
       environments: allEnvironments,
-      paymentKeyOf,
     }),
     run() {
       const isCountDue = runs % runsPerCount === 0;
@@ -272,10 +248,14 @@ export function createWebhooks({
       if (isCountDue) void countForGauges();
       void deliveries.run();
       void polls.run();
-      void deadLetters.run();
     },
+    deleteExpired: () =>
+      deleteInBatches(async (limit) => ({
+        rows: await table.deleteDead(webhooks.current?.keepForMs ?? Number.MAX_SAFE_INTEGER, limit),
+        newest: 0,
+      })),
     async stop() {
-      await Promise.all([deliveries.stop(), polls.stop(), deadLetters.stop()]);
+      await Promise.all([deliveries.stop(), polls.stop()]);
     },
   };
   return webhooks;

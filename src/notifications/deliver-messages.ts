@@ -3,23 +3,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { WebhookSecrets } from '../config/webhook-secrets.ts';
 import { asGatewayError } from '../request/errors.ts';
-import type { DueChange, Schedules } from '../state/former/schedules.ts';
+import type { SubscriptionTable } from '../store/subscriptions.ts';
 import { createEndpointGate } from './endpoint-gate.ts';
 import { isAllowedUrl, parseNotificationUrl } from './notification-url.ts';
 import type { AttemptResult, PostWebhook } from './post-webhook.ts';
-import { createQueueWorker, type LeasedRecord, type QueueWorker } from './queue-worker.ts';
+import { createQueueWorker, type LeasedWork, type QueueWorker } from './queue-worker.ts';
+import { afterAttempt, hasUnreported, type Message, messageBody, type Subscription } from './subscription.ts';
 import {
-  afterAttempt,
-  hasUnreported,
-  type Message,
-  messageBody,
-  parseSubscription,
-  type Subscription,
-} from './subscription.ts';
-import {
+  endpointOf,
+  type KnownSubscription,
   otherInstanceDelayMs,
-  queueNames,
-  removedFromQueues,
   type SubscriptionChange,
   type SubscriptionStore,
 } from './subscription-store.ts';
@@ -27,7 +20,7 @@ import type { WebhookClient } from './webhook-config.ts';
 import { signWebhook } from './webhook-signature.ts';
 
 export interface DeliveryDependencies {
-  readonly schedules: Schedules;
+  readonly table: Pick<SubscriptionTable, 'take' | 'extend' | 'reschedule' | 'promote'>;
   readonly store: SubscriptionStore;
   readonly post: PostWebhook;
   /** The identities of the tenants whose messages are delivered. */
@@ -38,14 +31,14 @@ export interface DeliveryDependencies {
   ) => Pick<WebhookClient, 'urls' | 'secrets'> | undefined;
   /** The public URL of the payment's status. */
   readonly statusUrlOf: (subscription: Subscription) => string;
-  /** `notifications.retryFor` and `notifications.keepFor`, in milliseconds. */
-  readonly settings: () => { readonly retryForMs: number; readonly keepForMs: number };
+  /** `notifications.retryFor` in milliseconds. */
+  readonly retryForMs: () => number;
   readonly onAttempt: (subscription: Subscription, message: Message, result: AttemptResult) => void;
   readonly onBug: (thrown: unknown) => void;
 }
 
 /** Attempts that one instance makes at the same time, and those of one tenant. */
-const maxRecords = 128;
+const maxAtOnce = 128;
 const maxPerQueue = 64;
 /** How many failed messages of an endpoint become due with each success, so that their rate grows while the endpoint works. */
 const promotedPerSuccess = 2;
@@ -54,34 +47,43 @@ const promoteEveryMs = 5_000;
 /** The time between two attempts to record a result while the shared state is unavailable. Milliseconds. */
 const recordAgainMs = 1_000;
 
-export function createDeliveries(dependencies: DeliveryDependencies): QueueWorker {
-  const { schedules, store, post, tenantIds, clientOf, statusUrlOf, settings, onAttempt, onBug } =
-    dependencies;
+export function createDeliveries({
+  table,
+  store,
+  post,
+  tenantIds,
+  clientOf,
+  statusUrlOf,
+  retryForMs,
+  onAttempt,
+  onBug,
+}: DeliveryDependencies): QueueWorker {
   const gate = createEndpointGate(() => performance.now());
   /** When failed messages of an endpoint were last searched for. The settings of the clients bound the number of endpoints. */
   const promotions = new Map<string, number>();
 
-  async function deliver(leased: LeasedRecord): Promise<void> {
-    if (!leased.record) return moveTo(leased, undefined);
-    const subscription = parseSubscription(leased.record.text);
-    if (!subscription) return moveTo(leased, otherInstanceDelayMs(leased.record, Date.now()));
+  async function deliver(leased: LeasedWork): Promise<void> {
+    const known = store.known(leased.taken);
+    const { subscription } = known;
+    if (!subscription) return moveTo(leased, otherInstanceDelayMs(known, Date.now()));
     const { message } = subscription;
     if (!message || message.deadSince !== undefined) return moveTo(leased, undefined);
+    const attempt = { subscription, message, known };
     const client = clientOf(subscription);
     const url = parseNotificationUrl(subscription.url);
     if (!client || !url || !isAllowedUrl(url, client.urls)) {
       const why = 'the settings of the client do not allow its URL';
-      return record(leased, subscription, message, { kind: 'failed', why });
+      return record(leased, attempt, { kind: 'failed', why });
     }
 
-    const endpoint = queueNames.endpoint(subscription);
+    const endpoint = endpointOf(subscription);
     const admission = await gate.enter(endpoint, leased.signal);
     switch (admission.kind) {
       case 'busy':
         return moveTo(leased, leased.signal.aborted ? 0 : admission.inMs);
       case 'failing': {
         const why = 'the last attempts at this endpoint failed, and another message is being tried';
-        return record(leased, subscription, message, { kind: 'failed', why });
+        return record(leased, attempt, { kind: 'failed', why });
       }
       case 'send': {
         let result: AttemptResult | undefined;
@@ -93,9 +95,9 @@ export function createDeliveries(dependencies: DeliveryDependencies): QueueWorke
         if (leased.isLost()) return;
         if (leased.signal.aborted && result.kind === 'failed') return moveTo(leased, 0);
         onAttempt(subscription, message, result);
-        await record(leased, subscription, message, result);
+        await record(leased, attempt, result);
         if (result.kind === 'delivered' && isPromotionDue(endpoint, message))
-          await schedules.promote(endpoint, leased.queue, promotedPerSuccess);
+          await table.promote(endpoint, promotedPerSuccess);
       }
     }
   }
@@ -112,8 +114,8 @@ export function createDeliveries(dependencies: DeliveryDependencies): QueueWorke
     return true;
   }
 
-  const moveTo = ({ queue, key, lease }: LeasedRecord, inMs: number | undefined) =>
-    schedules.reschedule(key, { queue, inMs, lease: lease() });
+  const moveTo = ({ taken: { id, lease } }: LeasedWork, inMs: number | undefined) =>
+    table.reschedule('delivery', id, { inMs, lease });
 
   function send(
     url: URL,
@@ -135,19 +137,15 @@ export function createDeliveries(dependencies: DeliveryDependencies): QueueWorke
     return post(url, headers, body, signal);
   }
 
-  /** Records a result. While the shared state is unavailable, tries again until this instance stops or loses the lease. */
-  async function record(
-    leased: LeasedRecord,
-    attempted: Subscription,
-    message: Message,
-    result: AttemptResult,
-  ): Promise<void> {
-    for (let known = leased.record; !leased.isLost(); known = undefined) {
+  /** Records a result. While the database is unavailable, tries again until this instance stops or loses the lease. */
+  async function record(leased: LeasedWork, attempt: Attempt, result: AttemptResult): Promise<void> {
+    const { id, lease } = leased.taken;
+    for (let first: KnownSubscription | undefined = attempt.known; !leased.isLost(); first = undefined) {
       try {
         return await store.change(
-          leased.key,
-          (current) => changeAfter(leased, current, attempted, message, result),
-          known,
+          id,
+          (current) => current && changeAfter(lease, current, attempt, result),
+          first,
         );
       } catch (thrown) {
         if (asGatewayError(thrown).code !== 'STATE_UNAVAILABLE') throw thrown;
@@ -157,43 +155,40 @@ export function createDeliveries(dependencies: DeliveryDependencies): QueueWorke
   }
 
   function changeAfter(
-    { queue, lease }: LeasedRecord,
-    current: Subscription | undefined,
-    attempted: Subscription,
-    message: Message,
+    lease: string,
+    current: Subscription,
+    { subscription: attempted, message }: Attempt,
     result: AttemptResult,
   ): SubscriptionChange {
-    const inQueue = (inMs: number | undefined): DueChange => ({ queue, inMs, lease: lease() });
-    if (!current) return { subscription: undefined, due: [inQueue(undefined)] };
-    const { retryForMs, keepForMs } = settings();
     // If the TPP has subscribed again during the attempt, only a delivery counts; otherwise the message is due at the new endpoint.
     const isCurrent =
       current.id === attempted.id && (current.since === attempted.since || result.kind === 'delivered');
     const { subscription, retryInMs } = isCurrent
-      ? afterAttempt(current, message.id, result, { nowMs: Date.now(), retryForMs })
+      ? afterAttempt(current, message.id, result, { nowMs: Date.now(), retryForMs: retryForMs() })
       : { subscription: current, retryInMs: current.message && 0 };
-    if (!subscription)
-      return { subscription, due: [inQueue(undefined), ...removedFromQueues(attempted, queue)] };
-    const hasFailed = isCurrent && result.kind === 'failed' && retryInMs !== undefined;
-    const isDead = subscription.message?.deadSince !== undefined;
+    if (!subscription) return { subscription };
     const isNextWaiting = !subscription.message && hasUnreported(subscription);
     return {
       subscription,
-      due: [
-        inQueue(retryInMs),
-        ...(isNextWaiting ? [{ queue: queueNames.poll(subscription), inMs: 0 }] : []),
-        { queue: queueNames.endpoint(attempted), inMs: hasFailed ? 0 : undefined },
-        { queue: queueNames.dead(attempted.tenant), inMs: isDead ? keepForMs : undefined },
-      ],
+      delivery: { inMs: retryInMs, lease },
+      read: isNextWaiting ? { inMs: 0 } : undefined,
     };
   }
 
   return createQueueWorker({
-    schedules,
-    queues: () => tenantIds().map(queueNames.delivery),
-    maxRecords,
+    work: 'delivery',
+    table,
+    queues: () => tenantIds().map((tenant) => ({ tenant })),
+    maxAtOnce,
     maxPerQueue,
     handle: deliver,
     onBug,
   });
+}
+
+/** A message that is sent, and its subscription when it was taken. */
+interface Attempt {
+  readonly subscription: Subscription;
+  readonly message: Message;
+  readonly known: KnownSubscription;
 }

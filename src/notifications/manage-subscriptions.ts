@@ -1,23 +1,18 @@
 /** What operators see of subscriptions and their messages, and what they can do with them. */
 
 import { secretMask } from '../config/redact.ts';
-import type { Schedules } from '../state/former/schedules.ts';
+import type { SubscriptionState } from '../store/subscriptions.ts';
 import type { CountSubscriptions, NamedIdentity } from './count-subscriptions.ts';
-import { isFailing, parseSubscription, type Subscription, withResend } from './subscription.ts';
-import {
-  queueNames,
-  removedFromQueues,
-  type SubscriptionStore,
-  subscriptionKeyOf,
-} from './subscription-store.ts';
+import { isFailing, type Subscription, withResend } from './subscription.ts';
+import type { SubscriptionStore } from './subscription-store.ts';
 
-/**
- * `dead`: its message was given up. `undelivered`: it has a message. `failing`: several reads of the status in a
- * row have failed. `active`: all others.
- */
-export const subscriptionStates = ['active', 'failing', 'undelivered', 'dead'] as const;
-
-export type SubscriptionState = (typeof subscriptionStates)[number];
+/** In the order in which they are listed. */
+export const subscriptionStates = [
+  'dead',
+  'undelivered',
+  'failing',
+  'active',
+] as const satisfies readonly SubscriptionState[];
 
 /** Names in place of identities. Without credentials. */
 export interface ListedSubscription
@@ -32,9 +27,9 @@ export interface SubscriptionFilter {
   readonly state?: SubscriptionState | undefined;
 }
 
-/** All throw GatewayError STATE_UNAVAILABLE. */
+/** All throw DatabaseError. */
 export interface ManageSubscriptions {
-  /** At most `maxListed` of each tenant and queue, and `maxListedInAll`. */
+  /** At most a thousand. */
   list(filter: SubscriptionFilter): Promise<readonly ListedSubscription[]>;
   find(id: string): Promise<ListedSubscription | undefined>;
   readonly count: CountSubscriptions;
@@ -53,39 +48,36 @@ export interface ManageSubscriptions {
 }
 
 interface ManageDependencies {
-  readonly schedules: Schedules;
   readonly store: SubscriptionStore;
   readonly count: CountSubscriptions;
   readonly clients: () => readonly string[];
   /** The tenants and environments of the configuration, by name, with their identities. */
   readonly tenants: () => readonly NamedIdentity[];
   readonly environments: () => readonly NamedIdentity[];
-  readonly paymentKeyOf: (environmentId: string, paymentId: string) => string;
 }
 
-const maxListed = 200;
-const maxListedInAll = 1_000;
+const maxListed = 1_000;
+/** Dead letters that are sent again in one part. */
+const resentAtOnce = 200;
 
 /** TPPs may have put a token into the query. */
 const withMaskedQuery = (url: string) => url.replace(/\?.*/, `?${secretMask}`);
 
 export function createManageSubscriptions({
-  schedules,
   store,
   count,
   clients,
   tenants,
   environments,
-  paymentKeyOf,
 }: ManageDependencies): ManageSubscriptions {
   const nameOf = (named: readonly NamedIdentity[], id: string) =>
     named.find((one) => one.id === id)?.name ?? id;
 
-  function view(key: string, subscription: Subscription): ListedSubscription {
-    const { v, id, headers, authorisations, authorisedAt, ...shown } = subscription;
+  function view(id: string, subscription: Subscription): ListedSubscription {
+    const { v, id: _, headers, authorisations, authorisedAt, ...shown } = subscription;
     return {
       ...shown,
-      id: idOf(key),
+      id: shownIdOf(id),
       tenant: nameOf(tenants(), shown.tenant),
       environment: nameOf(environments(), shown.environment),
       url: withMaskedQuery(shown.url),
@@ -93,110 +85,72 @@ export function createManageSubscriptions({
     };
   }
 
-  async function inQueues(
-    wanted: readonly NamedIdentity[],
-    state: SubscriptionState | undefined,
-  ): Promise<Map<string, ListedSubscription>> {
-    const queues = wanted.flatMap(({ id: tenant }) => [
-      ...(state === undefined || state === 'dead' ? [queueNames.dead(tenant)] : []),
-      ...(state === undefined || state === 'undelivered' ? [queueNames.delivery(tenant)] : []),
-      ...(state === 'failing' ? [queueNames.failing(tenant)] : []),
-      ...(state === 'dead' || state === 'undelivered' || state === 'failing'
-        ? []
-        : environments().map(({ id: environment }) => queueNames.poll({ tenant, environment }))),
-    ]);
-    const listed = (await Promise.all(queues.map((queue) => schedules.list(queue, maxListed)))).flat();
-    return new Map(
-      listed.flatMap(({ key, record }) => {
-        const subscription = parseSubscription(record.text);
-        return subscription ? [[key, view(key, subscription)] as const] : [];
-      }),
-    );
-  }
-
-  async function ofPayment(
-    wanted: readonly NamedIdentity[],
-    payment: string,
-  ): Promise<Map<string, ListedSubscription>> {
-    const keys = wanted.flatMap(({ id }) =>
-      environments().map((environment) => subscriptionKeyOf(id, paymentKeyOf(environment.id, payment))),
-    );
-    const found = new Map<string, ListedSubscription>();
-    for (const key of keys) {
-      const subscription = await store.read(key);
-      if (subscription) found.set(key, view(key, subscription));
-    }
-    return found;
-  }
-
-  const tenantsNamed = (name: string | undefined) =>
-    tenants().filter((tenant) => name === undefined || tenant.name === name);
+  const idsOfTenants = (name: string | undefined) =>
+    tenants()
+      .filter((tenant) => name === undefined || tenant.name === name)
+      .map(({ id }) => id);
 
   /** @param isWanted which subscriptions with a message */
   async function resend(
-    key: string,
+    id: string,
     isWanted: (current: Subscription) => boolean = () => true,
   ): Promise<Subscription | undefined> {
     let resent: Subscription | undefined;
-    await store.change(key, (current) => {
+    await store.change(id, (current) => {
       resent = current?.message && isWanted(current) ? withResend(current, Date.now()) : undefined;
-      if (!resent) return undefined;
-      const due = [
-        { queue: queueNames.delivery(resent.tenant), inMs: 0 },
-        { queue: queueNames.dead(resent.tenant), inMs: undefined },
-      ];
-      return { subscription: resent, due };
+      return resent && { subscription: resent, delivery: { inMs: 0 } };
     });
     return resent;
   }
 
   /** @returns how many were sent again */
-  async function resendSome(queue: string): Promise<number> {
-    const listed = await schedules.list(queue, maxListed);
-    const resent = await Promise.all(listed.map(({ key }) => resend(key, isDead)));
+  async function resendSome(tenantIds: readonly string[]): Promise<number> {
+    const listed = await store.list({ tenants: tenantIds, state: 'dead' }, resentAtOnce);
+    const resent = await Promise.all(listed.map(({ id }) => resend(id, isDead)));
     return resent.filter((one) => one !== undefined).length;
   }
 
   return {
     async list({ tenant, payment, state }) {
-      const wanted = tenantsNamed(tenant);
-      const found = payment === undefined ? await inQueues(wanted, state) : await ofPayment(wanted, payment);
-      const listed = [...found.values()].filter((one) => state === undefined || one.state === state);
-      return listed.slice(0, maxListedInAll);
+      const found: ListedSubscription[] = [];
+      for (const each of state === undefined ? subscriptionStates : [state]) {
+        const conditions = { tenants: idsOfTenants(tenant), paymentId: payment, state: each };
+        const listed = await store.list(conditions, maxListed - found.length);
+        found.push(...listed.map(({ id, subscription }) => view(id, subscription)));
+      }
+      return found;
     },
-    async find(id) {
-      const key = keyOf(id);
-      const subscription = await store.read(key);
-      return subscription && view(key, subscription);
+    async find(shownId) {
+      const id = idOf(shownId);
+      const subscription = await store.read(id);
+      return subscription && view(id, subscription);
     },
     count,
     clients,
-    async resend(id) {
-      const key = keyOf(id);
-      const resent = await resend(key);
-      return resent && view(key, resent);
+    async resend(shownId) {
+      const id = idOf(shownId);
+      const resent = await resend(id);
+      return resent && view(id, resent);
     },
     async *resendDead(tenant) {
-      for (const { id } of tenantsNamed(tenant)) {
-        const queue = queueNames.dead(id);
-        for (let sent = await resendSome(queue); sent > 0; sent = await resendSome(queue)) yield sent;
-      }
+      const ids = idsOfTenants(tenant);
+      for (let sent = await resendSome(ids); sent > 0; sent = await resendSome(ids)) yield sent;
     },
-    async end(id) {
-      const key = keyOf(id);
+    async end(shownId) {
+      const id = idOf(shownId);
       let ended: Subscription | undefined;
-      await store.change(key, (current) => {
+      await store.change(id, (current) => {
         ended = current;
-        return current && { subscription: undefined, due: removedFromQueues(current) };
+        return current && { subscription: undefined };
       });
-      return ended && view(key, ended);
+      return ended && view(id, ended);
     },
   };
 }
 
-/** The id that operators see: a key may begin with `-`, as an option of a command does. */
-const idOf = (key: string) => `sub-${key}`;
-const keyOf = (id: string) => id.replace(/^sub-/, '');
+/** The id that operators see: one may begin with `-`, as an option of a command does. */
+const shownIdOf = (id: string) => `sub-${id}`;
+const idOf = (shownId: string) => shownId.replace(/^sub-/, '');
 
 const isDead = (subscription: Subscription) => stateOf(subscription) === 'dead';
 

@@ -1,33 +1,31 @@
 /** Reads the statuses of subscribed payments and their authorisations when they are due, and creates messages about changes. */
 
 import { randomUUID } from 'node:crypto';
-import type { DueChange, Schedules } from '../state/former/schedules.ts';
+import type { SubscriptionTable, WorkQueue } from '../store/subscriptions.ts';
 import type { AuthorisationRead } from './authorisations.ts';
 import { paymentContentOf } from './notification-content.ts';
-import { createQueueWorker, type LeasedRecord, type QueueWorker } from './queue-worker.ts';
+import { createQueueWorker, type LeasedWork, type QueueWorker } from './queue-worker.ts';
 import type { StatusReadResult, SubscriptionReader } from './read-subscription.ts';
 import {
   isFailing,
   isOver,
-  parseSubscription,
   runningAuthorisations,
   type Subscription,
   settledForMs,
   withReads,
 } from './subscription.ts';
 import {
+  type KnownSubscription,
   otherInstanceDelayMs,
-  queueNames,
-  removedFromQueues,
   type SubscriptionChange,
   type SubscriptionStore,
 } from './subscription-store.ts';
 
 export interface PollDependencies {
-  readonly schedules: Schedules;
+  readonly table: Pick<SubscriptionTable, 'take' | 'extend' | 'reschedule'>;
   readonly store: SubscriptionStore;
-  /** The tenants and environments whose subscriptions are polled, by their identities. */
-  readonly owners: () => readonly Pick<Subscription, 'tenant' | 'environment'>[];
+  /** The tenants and environments whose subscriptions are read, by their identities. */
+  readonly queues: () => readonly Required<WorkQueue>[];
   /** Whether the settings of this instance allow the subscription. Another instance may have newer or older settings. */
   readonly isAllowed: (subscription: Subscription) => boolean;
   readonly reader: SubscriptionReader;
@@ -66,15 +64,15 @@ const interruptionOf = (signal: AbortSignal): Promise<undefined> =>
   });
 
 /** Subscriptions that one instance reads at the same time in one environment, and those of one tenant: more would wait for permits. */
-const maxRecords = 128;
+const maxAtOnce = 128;
 const maxPerQueue = 32;
 /** Until a read that was dropped is due again. Milliseconds. */
 const droppedDelayMs = 2_000;
 
 export function createSubscriptionPolls({
-  schedules,
+  table,
   store,
-  owners,
+  queues,
   isAllowed,
   reader: { readStatus, readAuthorisation },
   intervalMs,
@@ -83,23 +81,23 @@ export function createSubscriptionPolls({
   onFailing,
   onBug,
 }: PollDependencies): QueueWorker {
-  async function poll(leased: LeasedRecord): Promise<void> {
-    if (!leased.record) return moveTo(leased, undefined);
-    const subscription = parseSubscription(leased.record.text);
-    const otherInstanceMs = otherInstanceDelayMs(leased.record, Date.now());
+  async function poll(leased: LeasedWork): Promise<void> {
+    const known = store.known(leased.taken);
+    const { subscription } = known;
+    const otherInstanceMs = otherInstanceDelayMs(known, Date.now());
     if (!subscription) return moveTo(leased, otherInstanceMs);
     const leftMs = subscription.until - Date.now();
-    if (leftMs <= 0 || isOver(subscription)) return end(leased);
+    if (leftMs <= 0 || isOver(subscription)) return end(leased, known);
     if (!isAllowed(subscription)) return moveTo(leased, otherInstanceMs);
     const turn = await Promise.race([readAll(subscription, leased.signal), interruptionOf(leased.signal)]);
     if (leased.isLost()) return;
     if (!turn) return moveTo(leased, 0);
     const { status, authorisations } = turn;
-    const known = { messageId: '', nowMs: Date.now(), lastAfterMs: lastAfterMs(status, subscription) };
-    const isUnchanged = authorisations.length === 0 && withReads(subscription, {}, known) === subscription;
-    if (isUnchanged && status?.kind === 'dropped') return leave(leased, subscription, droppedDelayMs);
-    if (isUnchanged && status?.kind === 'known') return leave(leased, subscription, status.dueInMs);
-    return record(leased, subscription, turn);
+    const unread = { messageId: '', nowMs: Date.now(), lastAfterMs: lastAfterMs(status, subscription) };
+    const isUnchanged = authorisations.length === 0 && withReads(subscription, {}, unread) === subscription;
+    if (isUnchanged && status?.kind === 'dropped') return leave(leased, known, droppedDelayMs);
+    if (isUnchanged && status?.kind === 'known') return leave(leased, known, status.dueInMs);
+    return record(leased, known, turn);
   }
 
   /**
@@ -126,69 +124,60 @@ export function createSubscriptionPolls({
     return { status, authorisations };
   }
 
-  const moveTo = ({ queue, key, lease }: LeasedRecord, inMs: number | undefined) =>
-    schedules.reschedule(key, { queue, inMs, lease: lease() });
+  const moveTo = ({ taken: { id, lease } }: LeasedWork, inMs: number | undefined) =>
+    table.reschedule('read', id, { inMs, lease });
 
   /** Ends a subscription. If a message is undelivered, or the last one is still to be sent, it ends after the delivery. */
-  const end = (leased: LeasedRecord) =>
+  const end = ({ taken: { id, lease } }: LeasedWork, known: KnownSubscription) =>
     store.change(
-      leased.key,
+      id,
       (current) => {
-        const leavesQueue: DueChange = { queue: leased.queue, inMs: undefined, lease: leased.lease() };
-        if (!current || current.message) return { subscription: current, due: [leavesQueue] };
+        const read = { inMs: undefined, lease };
+        if (!current || current.message) return { subscription: current, read };
         const last = withReads(current, {}, { messageId: randomUUID(), nowMs: Date.now(), lastAfterMs: 0 });
-        if (last.message)
-          return {
-            subscription: last,
-            due: [leavesQueue, { queue: queueNames.delivery(last.tenant), inMs: 0 }],
-          };
-        return { subscription: undefined, due: [leavesQueue, ...removedFromQueues(current, leased.queue)] };
+        if (last.message) return { subscription: last, read, delivery: { inMs: 0 } };
+        return { subscription: undefined };
       },
-      leased.record,
+      known,
     );
 
   /** Changes only the due time. @param before the subscription when the turn began */
-  const leave = ({ queue, key, lease, record }: LeasedRecord, before: Subscription, inMs: number) =>
+  const leave = ({ taken: { id, lease } }: LeasedWork, before: KnownSubscription, inMs: number) =>
     store.change(
-      key,
+      id,
       (current) => ({
         subscription: current,
-        due: [{ queue, inMs: current?.pushes === before.pushes ? inMs : 0, lease: lease() }],
+        read: { inMs: current?.pushes === before.subscription?.pushes ? inMs : 0, lease },
       }),
-      record,
+      before,
     );
 
   /** @param before the subscription when the turn began */
-  async function record(leased: LeasedRecord, before: Subscription, turn: Turn): Promise<void> {
+  async function record(leased: LeasedWork, before: KnownSubscription, turn: Turn): Promise<void> {
     const messageId = randomUUID();
     let stored: Subscription | undefined;
     let wasFailing = false;
     await store.change(
-      leased.key,
+      leased.taken.id,
       (current) => {
-        const change = current && changeAfter(leased, { current, before }, turn, messageId);
+        const change =
+          current && changeAfter(leased, { current, before: before.subscription }, turn, messageId);
         stored = change?.subscription;
         wasFailing = current !== undefined && isFailing(current);
-        return (
-          change ?? {
-            subscription: undefined,
-            due: [{ queue: leased.queue, inMs: undefined, lease: leased.lease() }],
-          }
-        );
+        return change;
       },
-      leased.record,
+      before,
     );
     if (stored?.message?.id === messageId) onMessage(stored.tenant);
     if (stored && isFailing(stored) !== wasFailing) onFailing(stored);
   }
 
   function changeAfter(
-    leased: LeasedRecord,
-    { current, before }: { readonly current: Subscription; readonly before: Subscription },
+    { taken: { lease } }: LeasedWork,
+    { current, before }: { readonly current: Subscription; readonly before: Subscription | undefined },
     { status, authorisations }: Turn,
     messageId: string,
   ): SubscriptionChange {
-    const { queue, lease } = leased;
     const nowMs = Date.now();
     const leftMs = Math.max(0, current.until - nowMs);
     const { failedReads = 0, readError, ...rest } = current;
@@ -204,27 +193,14 @@ export function createSubscriptionPolls({
       ...(isFailed && { failedReads: failedReads + 1, readError: status.why }),
       ...(isUnread && failedReads > 0 && { failedReads, readError }),
     };
-    if (isOver(subscription) && !subscription.message)
-      return {
-        subscription: undefined,
-        due: [{ queue, inMs: undefined, lease: lease() }, ...removedFromQueues(current, queue)],
-      };
-    const hasMessage = subscription.message?.id === messageId;
-    const delivery: DueChange = { queue: queueNames.delivery(current.tenant), inMs: 0 };
+    if (isOver(subscription) && !subscription.message) return { subscription: undefined };
+    const hasNewMessage = subscription.message?.id === messageId;
     const dueMs = nextReadMs(subscription, status, nowMs, leftMs);
-    const isNotified = current.pushes !== before.pushes && !isFailed;
-    const isFailingNow = isFailing(subscription);
-    const failing: DueChange = {
-      queue: queueNames.failing(current.tenant),
-      inMs: isFailingNow ? leftMs : undefined,
-    };
+    const isNotified = current.pushes !== before?.pushes && !isFailed;
     return {
       subscription,
-      due: [
-        { queue, inMs: isNotified && dueMs !== undefined ? 0 : dueMs, lease: lease() },
-        ...(isFailingNow === isFailing(current) ? [] : [failing]),
-        ...(hasMessage ? [delivery, { queue: queueNames.dead(current.tenant), inMs: undefined }] : []),
-      ],
+      read: { inMs: isNotified && dueMs !== undefined ? 0 : dueMs, lease },
+      delivery: hasNewMessage ? { inMs: 0 } : undefined,
     };
   }
 
@@ -250,12 +226,10 @@ export function createSubscriptionPolls({
     const known = workers.get(environment);
     if (known) return known;
     const worker = createQueueWorker({
-      schedules,
-      queues: () =>
-        owners()
-          .filter((owner) => owner.environment === environment)
-          .map(queueNames.poll),
-      maxRecords,
+      work: 'read',
+      table,
+      queues: () => queues().filter((queue) => queue.environment === environment),
+      maxAtOnce,
       maxPerQueue,
       handle: poll,
       onBug,
@@ -266,9 +240,9 @@ export function createSubscriptionPolls({
 
   return {
     async run(queue) {
-      const searched = owners().filter((owner) => queue === undefined || queueNames.poll(owner) === queue);
-      const environments = new Set(searched.map(({ environment }) => environment));
-      await Promise.all([...environments].map((environment) => workerOf(environment).run(queue)));
+      if (queue?.environment !== undefined) return workerOf(queue.environment).run(queue);
+      const environments = new Set(queues().map(({ environment }) => environment));
+      await Promise.all([...environments].map((environment) => workerOf(environment).run()));
     },
     async stop() {
       await Promise.all([...workers.values()].map((worker) => worker.stop()));

@@ -1,46 +1,42 @@
 /**
- * Takes due records from queues and works on them, each under a lease that is extended until the work is done. If the instance is
- * killed, the leases end, and other instances take the records.
+ * Takes subscriptions from the queues of due work, and works on them, each under a lease that is extended until the work is done. If the
+ * instance is killed, the leases end, and other instances take them.
  */
 
 import { asGatewayError } from '../request/errors.ts';
-import type { ScheduledRecord, Schedules } from '../state/former/schedules.ts';
+import type { SubscriptionTable, TakenSubscription, Work, WorkQueue } from '../store/subscriptions.ts';
 
-/** A record that this instance works on. */
-export interface LeasedRecord {
-  readonly queue: string;
-  readonly key: string;
-  /** As it was when it was taken; `undefined` if it was removed. */
-  readonly record: ScheduledRecord | undefined;
-  /** The present lease, to end it with the last change. */
-  lease(): string;
-  /** Aborts when another instance has taken the record, or this one stops. */
+/** A subscription that this instance works on. */
+export interface LeasedWork {
+  readonly work: Work;
+  /** As it was when it was taken. */
+  readonly taken: TakenSubscription;
+  /** Aborts when the lease is lost, or this instance stops. */
   readonly signal: AbortSignal;
-  /** Whether another instance has taken the record: this one must not change it any more. */
+  /** Whether the lease is lost: this instance must not change the subscription any more. */
   isLost(): boolean;
 }
 
 export interface QueueWorkerDependencies {
-  readonly schedules: Pick<Schedules, 'take' | 'extend'>;
+  readonly work: Work;
+  readonly table: Pick<SubscriptionTable, 'take' | 'extend'>;
   /** The queues in effect. They take turns. */
-  readonly queues: () => readonly string[];
-  /** How many records this instance works on at the same time, and how many of them may be from one queue. */
-  readonly maxRecords: number;
+  readonly queues: () => readonly WorkQueue[];
+  /** How many subscriptions this instance works on at the same time, and how many of them may be from one queue. */
+  readonly maxAtOnce: number;
   readonly maxPerQueue: number;
   /**
-   * Does the work, and ends the lease. May reject if the shared state is unavailable: the lease then ends by itself, and the record
-   * is due again.
+   * Does the work, and ends the lease. May reject if the database is unavailable: the lease then ends by itself, and the work is due
+   * again.
    */
-  readonly handle: (leased: LeasedRecord) => Promise<void>;
+  readonly handle: (leased: LeasedWork) => Promise<void>;
   /** Called if `handle` rejects for another reason. */
   readonly onBug: (thrown: unknown) => void;
 }
 
 export interface QueueWorker {
-  /**
-   * Looks for due records now. To be called regularly for all queues, and when a record becomes due for its queue. Never rejects.
-   */
-  run(queue?: string): Promise<void>;
+  /** Looks for due work now. To be called regularly for all queues, and when work becomes due in its queue. Never rejects. */
+  run(queue?: WorkQueue): Promise<void>;
   /** Aborts the work in progress, and waits for its end. */
   stop(): Promise<void>;
 }
@@ -49,149 +45,138 @@ export interface QueueWorker {
 const leaseMs = 6_000;
 const extendEveryMs = 2_000;
 
+const nameOf = ({ tenant, environment }: WorkQueue) => JSON.stringify([tenant, environment]);
+
 export function createQueueWorker({
-  schedules,
+  work,
+  table,
   queues,
-  maxRecords,
+  maxAtOnce,
   maxPerQueue,
   handle,
   onBug,
 }: QueueWorkerDependencies): QueueWorker {
-  const working = new Map<string, Work>();
+  const working = new Set<Job>();
   const counts = new Map<string, number>();
-  /** Queues that may have due records, which were left because this instance had enough. In the order in which they get their turn. */
-  const left = new Set<string>();
+  /** Queues that may have due work, which was left because this instance had enough. In the order in which they get their turn. */
+  const left = new Map<string, WorkQueue>();
   let firstQueue = 0;
   let isStopped = false;
   /** The queues to search next. */
-  let wanted: readonly string[] | undefined;
+  let wanted: readonly WorkQueue[] | undefined;
   let current: Promise<void> | undefined;
-  const timer = setInterval(extendAll, extendEveryMs).unref();
+  const timer = setInterval(() => void extendAll(), extendEveryMs).unref();
+
+  const countOf = (queue: WorkQueue) => counts.get(nameOf(queue)) ?? 0;
+  const leave = (queue: WorkQueue) => void left.set(nameOf(queue), queue);
 
   async function takeWhileWanted(): Promise<void> {
     while (wanted && !isStopped) {
-      const names = wanted;
+      const searched = wanted;
       wanted = undefined;
-      await takeFrom(names);
+      await takeFrom(searched);
     }
   }
 
-  /** Takes records of these queues in turn, until none is due or this instance has enough. */
-  async function takeFrom(searched: readonly string[]): Promise<void> {
-    let names = searched;
-    for (const name of names) left.delete(name);
-    while (names.length > 0 && !isStopped) {
-      const free = maxRecords - working.size;
-      const group = names.slice(0, Math.max(0, free));
-      const others = names.slice(group.length);
-      if (group.length === 0) return others.forEach(leave);
-      const limit = Math.floor(free / group.length);
-      // All at once: in Redis, the commands of one tick are one batch.
-      const results = await Promise.all(group.map(async (queue) => takeUpTo(queue, limit)));
-      names = [...others, ...group.filter((_, index) => results[index])];
+  /** Takes work from these queues, from each the same number, until none is due or this instance has enough. */
+  async function takeFrom(searched: readonly WorkQueue[]): Promise<void> {
+    let due = searched;
+    for (const queue of due) left.delete(nameOf(queue));
+    while (due.length > 0 && !isStopped) {
+      const free = Math.max(0, maxAtOnce - working.size);
+      const hasRoom = (queue: WorkQueue) => countOf(queue) < maxPerQueue;
+      const open = due.filter(hasRoom);
+      const group = open.slice(0, free);
+      for (const queue of due.filter((each) => !hasRoom(each))) leave(queue);
+      if (group.length === 0) return open.forEach(leave);
+      const room = Math.min(...group.map((queue) => maxPerQueue - countOf(queue)));
+      const limit = Math.min(room, Math.floor(free / group.length));
+      // The database is unavailable: the next run tries again.
+      const taken = await table.take(work, group, limit, leaseMs).catch(() => []);
+      const byQueue = Map.groupBy(taken, (one) => nameOf(queueOf(one)));
+      for (const one of taken) start(new Job(work, one));
+      due = [
+        ...open.slice(free),
+        ...group.filter((queue) => (byQueue.get(nameOf(queue))?.length ?? 0) === limit),
+      ];
     }
   }
 
-  /** @returns whether more records may be due that this instance may take */
-  async function takeUpTo(queue: string, limit: number): Promise<boolean> {
-    const own = Math.min(limit, maxPerQueue - (counts.get(queue) ?? 0));
-    if (own <= 0) {
-      leave(queue);
-      return false;
-    }
-    // The shared state is unavailable: the next run tries again.
-    const taken = await schedules.take(queue, own, leaseMs).catch(() => []);
-    for (const { key, lease, record } of taken) start(new Work(queue, key, lease, record));
-    return taken.length === own;
-  }
+  const queueOf = ({ tenant, environment }: TakenSubscription): WorkQueue =>
+    work === 'read' ? { tenant, environment } : { tenant };
 
-  const leave = (queue: string) => void left.add(queue);
-
-  function start(work: Work): void {
-    const { queue } = work;
-    working.set(work.id, work);
-    counts.set(queue, (counts.get(queue) ?? 0) + 1);
-    work.done = handle(work)
+  function start(job: Job): void {
+    const name = nameOf(queueOf(job.taken));
+    working.add(job);
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+    job.done = handle(job)
       .catch((thrown: unknown) => {
-        if (!work.signal.aborted && asGatewayError(thrown).code !== 'STATE_UNAVAILABLE') onBug(thrown);
+        if (!job.signal.aborted && asGatewayError(thrown).code !== 'STATE_UNAVAILABLE') onBug(thrown);
       })
       .finally(() => {
-        working.delete(work.id);
-        counts.set(queue, (counts.get(queue) ?? 1) - 1);
-        if (counts.get(queue) === 0) counts.delete(queue);
-        if (left.size > 0 && !isStopped) wake([...left]);
+        working.delete(job);
+        counts.set(name, (counts.get(name) ?? 1) - 1);
+        if (counts.get(name) === 0) counts.delete(name);
+        if (left.size > 0 && !isStopped) wake([...left.values()]);
       });
   }
 
-  function extendAll(): void {
-    for (const work of working.values())
-      schedules.extend(work.queue, work.key, work.lease(), leaseMs).then(
-        (lease) => (lease === undefined ? work.lose() : work.extended(lease)),
-        () => {}, // nobody else can take the record while the shared state is unavailable
-      );
+  async function extendAll(): Promise<void> {
+    const jobs = [...working];
+    if (jobs.length === 0) return;
+    const leases = jobs.map(({ taken: { id, lease } }) => ({ id, lease }));
+    // Nobody else can take the work while the database is unavailable.
+    const held = await table.extend(work, leases, leaseMs).catch(() => undefined);
+    for (const job of jobs) if (held?.has(job.taken.id) === false) job.lose();
   }
 
-  function wake(names: readonly string[]): void {
-    wanted = [...new Set([...(wanted ?? []), ...names])];
+  function wake(some: readonly WorkQueue[]): void {
+    wanted = [...new Map([...(wanted ?? []), ...some].map((queue) => [nameOf(queue), queue])).values()];
     current ??= takeWhileWanted().finally(() => {
       current = undefined;
     });
   }
 
   /** Each time, another queue comes first. */
-  function rotated(names: readonly string[]): readonly string[] {
+  function rotated(all: readonly WorkQueue[]): readonly WorkQueue[] {
     firstQueue += 1;
-    const first = firstQueue % Math.max(1, names.length);
-    return [...names.slice(first), ...names.slice(0, first)];
+    const first = firstQueue % Math.max(1, all.length);
+    return [...all.slice(first), ...all.slice(0, first)];
   }
 
   return {
     run(queue) {
-      if (!isStopped) wake(queue === undefined ? [...left, ...rotated(queues())] : [queue]);
+      if (!isStopped) wake(queue === undefined ? [...left.values(), ...rotated(queues())] : [queue]);
       return current ?? Promise.resolve();
     },
     async stop() {
       isStopped = true;
       clearInterval(timer);
       await current;
-      const works = [...working.values()];
-      for (const work of works) work.abort();
-      await Promise.all(works.map(({ done }) => done));
+      const jobs = [...working];
+      for (const job of jobs) job.abort();
+      await Promise.all(jobs.map(({ done }) => done));
     },
   };
 }
 
-class Work implements LeasedRecord {
-  readonly queue: string;
-  readonly key: string;
-  readonly record: ScheduledRecord | undefined;
+class Job implements LeasedWork {
+  readonly work: Work;
+  readonly taken: TakenSubscription;
   done: Promise<void> = Promise.resolve();
-  #lease: string;
   #isLost = false;
   readonly #end = new AbortController();
 
-  constructor(queue: string, key: string, lease: string, record: ScheduledRecord | undefined) {
-    this.queue = queue;
-    this.key = key;
-    this.record = record;
-    this.#lease = lease;
-  }
-
-  get id(): string {
-    return `${this.queue}\n${this.key}`;
+  constructor(work: Work, taken: TakenSubscription) {
+    this.work = work;
+    this.taken = taken;
   }
 
   get signal(): AbortSignal {
     return this.#end.signal;
   }
 
-  readonly lease = (): string => this.#lease;
-
   readonly isLost = (): boolean => this.#isLost;
-
-  extended(lease: string): void {
-    this.#lease = lease;
-  }
 
   lose(): void {
     this.#isLost = true;

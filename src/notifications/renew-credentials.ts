@@ -7,7 +7,7 @@ import type { PaymentOfTenant } from '../request/statuses.ts';
 import { needEncryption, pollHeadersOf } from './poll-target.ts';
 import { areStorable, type SubscribeDependencies } from './subscribe.ts';
 import type { Subscription } from './subscription.ts';
-import { queueNames, type SubscriptionStore, subscriptionKeyOf } from './subscription-store.ts';
+import { type SubscriptionStore, subscriptionIdOf } from './subscription-store.ts';
 
 export interface RenewCredentialsDependencies
   extends Pick<SubscribeDependencies, 'urlsOf' | 'store' | 'mayStoreCredentials'> {
@@ -25,7 +25,7 @@ export function renewCredentials(dependencies: RenewCredentialsDependencies): St
     return next(request).then((response) => {
       const isProof = response.status === 200 && proofs.has(response.servedFrom);
       if (isProof && mayStore && areStorable(headers))
-        renew(store, subscriptionKeyOf(tenantId, paymentKey), headers).catch(() => {}); // the next read tries again
+        renew(store, subscriptionIdOf(tenantId, paymentKey), headers).catch(() => {}); // the next read tries again
       return response;
     });
   };
@@ -34,12 +34,11 @@ export function renewCredentials(dependencies: RenewCredentialsDependencies): St
 /** A shared response is one to the same credentials. */
 const proofs: ReadonlySet<PisResponse['servedFrom']> = new Set(['bank', 'shared'] as const);
 
-const renew = (store: SubscriptionStore, key: string, headers: HeaderFields): Promise<void> =>
-  store.change(key, (current) => {
+const renew = (store: SubscriptionStore, id: string, headers: HeaderFields): Promise<void> =>
+  store.change(id, (current) => {
     const isDue = current?.failedReads !== undefined;
     if (!current || (!isDue && areEqual(current.headers, headers))) return undefined;
-    const poll = { queue: queueNames.poll(current), inMs: 0 };
-    return { subscription: { ...current, headers }, due: isDue ? [poll] : [] };
+    return { subscription: { ...current, headers }, read: isDue ? { inMs: 0 } : undefined };
   });
 
 const areEqual = (one: Subscription['headers'], other: HeaderFields) =>

@@ -29,16 +29,14 @@ import { arePreferencesSigned, withoutPreferences, withSupport } from './notific
 import { isAllowedUrl, parseNotificationUrl } from './notification-url.ts';
 import { needEncryption, pollHeadersOf } from './poll-target.ts';
 import { isOver, type Subscription } from './subscription.ts';
-import { queueNames, type SubscriptionStore, subscriptionKeyOf } from './subscription-store.ts';
+import { type SubscriptionStore, subscriptionIdOf } from './subscription-store.ts';
 
 export interface SubscribeDependencies {
   /** The URLs that a client may name; `undefined` if it may not have webhooks. */
   readonly urlsOf: (client: string) => readonly string[] | undefined;
   readonly store: SubscriptionStore;
-  /** The key of a payment in the shared state. */
+  /** The key of a payment in the cache. */
   readonly paymentKeyOf: (environmentId: string, paymentId: string) => string;
-  /** Whether all instances find a stored subscription. */
-  readonly canStore: boolean;
   /** Whether stored fields of the TPP are protected: encrypted, or in the memory of this process. */
   readonly mayStoreCredentials: boolean;
   /** Whether the gateway can read the status of this payment for the TPP. */
@@ -121,19 +119,18 @@ async function subscribeTo(
   response: PisResponse,
   { url, content: preferred, headers: requestHeaders }: WantedSubscription,
 ): Promise<NotificationContent | undefined> {
-  const { store, canStore, mayStoreCredentials, canPoll, firstReadMs, keepForMs } = dependencies;
+  const { store, mayStoreCredentials, canPoll, firstReadMs, keepForMs } = dependencies;
   const { operation, client } = request;
   const paymentId = operation.paymentId ?? response.meaning?.paymentId;
   const headers = pollHeadersOf(requestHeaders, request.environment);
   const refuse = (why: string) => logReason(dependencies, request, why);
   if (paymentId === undefined) return undefined; // an accepted initiation names one
-  if (!canStore) return refuse(withoutRedisReason);
   if (!canPoll(request, paymentId)) return refuse(signedReason);
   if (!mayStoreCredentials && needEncryption(headers, request.environment)) return refuse(tokenReason);
   if (!areStorable(headers)) return refuse(`its credentials exceed ${maxHeaderBytes} bytes`);
   const content = readableContent(dependencies, request, paymentId, preferred);
   if (!content) return refuse('the gateway cannot read its authorisations');
-  const { tenant, environmentId, key } = ownerOf(dependencies, request, paymentId);
+  const { tenant, environmentId, id } = ownerOf(dependencies, request, paymentId);
   const started = await startedAuthorisationIn(operation, response);
   const nowMs = Date.now();
   const created = {
@@ -150,14 +147,14 @@ async function subscribeTo(
     until: nowMs + keepForMs,
     headers,
   } as const;
-  if ((await dependencies.isFull(tenant)) && !(await store.read(key))) {
+  if ((await dependencies.isFull(tenant)) && !(await store.read(id))) {
     const why = 'the tenant has reached notifications.maxSubscriptions';
     dependencies.log('warn', unsubscribed, { requestId: request.requestId, client: client.name, why });
     return undefined;
   }
   const sequence = operation.createsPayment ? 0 : laterSequence(nowMs);
   const shown = await firstStatus(operation, response);
-  await store.replace(key, (current) => {
+  await store.replace(id, (current) => {
     const subscription: Subscription = withAuthorisation(
       current
         ? { ...current, ...created, failedReads: undefined, readError: undefined }
@@ -165,11 +162,10 @@ async function subscribeTo(
       started,
       nowMs,
     );
-    const pollQueue = queueNames.poll(subscription);
     const inMs = isOver(subscription) ? 0 : (firstReadMs(subscription) ?? keepForMs); // one that is over ends with its turn
-    const moved = current && current.url !== url ? movedDelivery(current) : [];
-    const notFailing = { queue: queueNames.failing(tenant), inMs: undefined };
-    return { subscription, due: [...moved, notFailing, { queue: pollQueue, inMs }] };
+    // An undelivered message is due at a new endpoint. A dead letter remains one.
+    const isMoved = current?.message && current.message.deadSince === undefined && current.url !== url;
+    return { subscription, read: { inMs }, delivery: isMoved ? { inMs: 0 } : undefined };
   });
   return content;
 }
@@ -180,7 +176,7 @@ async function subscribeTo(
  */
 const laterSequence = (nowMs: number) => Math.floor(nowMs / 1_000);
 
-/** The maximum size of the header fields that a subscription stores, so that a tenant cannot fill the shared state with long tokens. */
+/** The maximum size of the header fields that a subscription stores, so that a tenant cannot fill the database with long tokens. */
 const maxHeaderBytes = 8 * 1_024;
 
 export const areStorable = (headers: HeaderFields): boolean =>
@@ -190,7 +186,6 @@ const unsubscribed = 'a payment status is not subscribed';
 const urlReason = 'TPP-Notification-URI is not below one of clients[].notifications.urls';
 const signedReason =
   'the TPP signs its requests, and environments.NAME.signing is not set: the gateway cannot read the status';
-const withoutRedisReason = 'with PostgreSQL, webhooks need state.redis until they are in the database';
 const tokenReason =
   'access tokens, and the fields that callerHeaders and pollHeaders of the environment name, are stored only with state.encryptionKeyFile';
 
@@ -229,7 +224,7 @@ function readableContent(
 function ownerOf({ paymentKeyOf }: SubscribeDependencies, request: RoutedRequest, paymentId: string) {
   const tenant = currentTenantId(request);
   const environmentId = identitiesOf(request).environmentIdOf(request.environment.name);
-  return { tenant, environmentId, key: subscriptionKeyOf(tenant, paymentKeyOf(environmentId, paymentId)) };
+  return { tenant, environmentId, id: subscriptionIdOf(tenant, paymentKeyOf(environmentId, paymentId)) };
 }
 
 /** Adds the authorisation that a response has started to the subscription of its payment, if there is one. Never rejects. */
@@ -241,17 +236,14 @@ async function addAuthorisation(
   const { store, firstReadMs } = dependencies;
   const started = await startedAuthorisationIn(request.operation, response);
   if (!started) return;
-  const { key } = ownerOf(dependencies, request, request.operation.paymentId ?? '');
+  const { id } = ownerOf(dependencies, request, request.operation.paymentId ?? '');
   const add = (current: Subscription | undefined) => {
     if (!current || isOver(current)) return undefined;
     const subscription = withAuthorisation(current, started, Date.now());
     const inMs = firstReadMs(subscription);
-    return {
-      subscription,
-      due: inMs === undefined ? [] : [{ queue: queueNames.poll(current), inMs }],
-    };
+    return { subscription, read: inMs === undefined ? undefined : { inMs } };
   };
-  await store.change(key, add).catch((thrown: unknown) => {
+  await store.change(id, add).catch((thrown: unknown) => {
     dependencies.log('warn', 'an authorisation is not added to the subscription of its payment', {
       requestId: request.requestId,
       client: request.client.name,
@@ -271,14 +263,6 @@ function withAuthorisation(
   const added = includesSca(content) ? { authorisations: withStarted(authorisations, started, nowMs) } : {};
   return { ...subscription, ...added, authorisedAt: nowMs };
 }
-
-/** Makes an undelivered message due at the new endpoint. A dead letter remains one. */
-const movedDelivery = (current: Subscription) => [
-  { queue: queueNames.endpoint(current), inMs: undefined },
-  ...(current.message && current.message.deadSince === undefined
-    ? [{ queue: queueNames.delivery(current.tenant), inMs: 0 }]
-    : []),
-];
 
 /** The status in the response to an initiation. The TPP already knows it, so no message about it is needed. */
 async function firstStatus(

@@ -1,99 +1,139 @@
-/** Where subscriptions are stored: one record for each tenant and payment, in queues for the work that is due on it. */
+/** Where subscriptions are stored: one for each tenant and payment. */
 
 import { hash } from 'node:crypto';
-import type { DueChange, ScheduledRecord, Schedules } from '../state/former/schedules.ts';
-import { parseSubscription, type Subscription, serializeSubscription } from './subscription.ts';
+import type { EncryptionKeys } from '../config/encryption-keys.ts';
+import { createTextEncryption } from '../state/encryption.ts';
+import type {
+  DueChange,
+  ListConditions,
+  StoredSubscription,
+  SubscriptionTable,
+} from '../store/subscriptions.ts';
+import { isFailing, parseSubscription, type Subscription, serializeSubscription } from './subscription.ts';
 
-/** The key of the record. @param paymentKey the key of the payment in the shared state */
-export const subscriptionKeyOf = (tenantId: string, paymentKey: string): string =>
+/** The id of a subscription. @param paymentKey the key of the payment in the cache */
+export const subscriptionIdOf = (tenantId: string, paymentKey: string): string =>
   hash('sha256', `${tenantId}\n${paymentKey}`, 'base64url').slice(0, 22);
 
-type Owned = Pick<Subscription, 'tenant' | 'environment' | 'url'>;
+/** One origin of one tenant. */
+export const endpointOf = ({ tenant, url }: Pick<Subscription, 'tenant' | 'url'>): string =>
+  hash('sha256', `${tenant}\n${new URL(url).origin}`, 'base64url').slice(0, 22);
 
-/** The queues of a subscription. All of one tenant, so that tenants do not wait for each other. */
-export const queueNames = {
-  /** With a message that is not delivered. */
-  delivery: (tenantId: string): string => `deliver:${tenantId}`,
-  /** With a message that an endpoint did not accept: due when it accepts another one. An endpoint is one origin of one tenant. */
-  endpoint: ({ tenant, url }: Owned): string =>
-    `endpoint:${hash('sha256', `${tenant}\n${new URL(url).origin}`, 'base64url').slice(0, 22)}`,
-  /** Whose status is to be read. */
-  poll: ({ tenant, environment }: Pick<Owned, 'tenant' | 'environment'>): string =>
-    `poll:${environment}:${tenant}`,
-  /** With a message that was given up. */
-  dead: (tenantId: string): string => `dead:${tenantId}`,
-  /** Whose reads fail (`isFailing`). Nothing is done when it is due: the queue counts and lists them. */
-  failing: (tenantId: string): string => `failing:${tenantId}`,
-} as const;
-
-/** Removes a record from all queues but one, whose lease the caller holds. */
-export const removedFromQueues = (subscription: Owned, except?: string): readonly DueChange[] =>
-  [
-    queueNames.delivery(subscription.tenant),
-    queueNames.endpoint(subscription),
-    queueNames.poll(subscription),
-    queueNames.dead(subscription.tenant),
-    queueNames.failing(subscription.tenant),
-  ]
-    .filter((queue) => queue !== except)
-    .map((queue) => ({ queue, inMs: undefined }));
-
-/** A subscription to write, `undefined` to remove it, with its due times. */
+/** A subscription to write, `undefined` to remove it. */
 export interface SubscriptionChange {
   readonly subscription: Subscription | undefined;
-  readonly due: readonly DueChange[];
+  /** When it is read; by default, as before. */
+  readonly read?: DueChange | undefined;
+  /** When its message is sent; by default, as before. */
+  readonly delivery?: DueChange | undefined;
 }
 
 type ChangeSubscription = (current: Subscription | undefined) => SubscriptionChange | undefined;
 
+/** What is stored, and what this instance can read of it. */
+export interface KnownSubscription extends Pick<StoredSubscription, 'id' | 'revision' | 'changedAtMs'> {
+  /** `undefined` if it was encrypted with another key. */
+  readonly subscription: Subscription | undefined;
+}
+
 /**
- * When a record is due again that this instance cannot read, or whose client or environment is not in its settings. Soon after the
- * last change, because another instance may have other keys or settings; then less and less often. Milliseconds.
+ * When work is due again that this instance cannot do, because it cannot read the subscription, or the client or environment is not in its
+ * settings. Soon after the last change, because another instance may have other keys or settings; then less and less often. Milliseconds.
  */
-export const otherInstanceDelayMs = ({ version }: ScheduledRecord, nowMs: number): number =>
-  Math.min(longestDelayMs, Math.max(shortestDelayMs, (nowMs - version) / 10)); // a version is the time of its change
+export const otherInstanceDelayMs = (
+  { changedAtMs }: Pick<StoredSubscription, 'changedAtMs'>,
+  nowMs: number,
+): number => Math.min(longestDelayMs, Math.max(shortestDelayMs, (nowMs - changedAtMs) / 10));
 
 const shortestDelayMs = 5_000;
 const longestDelayMs = 6 * 3_600_000;
 
-export interface SubscriptionStore {
-  /** @throws GatewayError STATE_UNAVAILABLE, here and below */
-  read(key: string): Promise<Subscription | undefined>;
-  /**
-   * Changes a subscription, again if another instance changes it at the same time.
-   *
-   * @param change receives what is stored; returns `undefined` to leave it as it is. May be called several times. It is not called for a
-   *   record that this instance cannot read, because another one may be able to; such a record does not change
-   * @param known  what was read before, to save a read
-   */
-  change(key: string, change: ChangeSubscription, known?: ScheduledRecord): Promise<void>;
-  /** As `change`, but takes a record that this instance cannot read for none. */
-  replace(key: string, change: ChangeSubscription): Promise<void>;
-}
+export type SubscriptionStore = ReturnType<typeof createSubscriptionStore>;
 
-export function createSubscriptionStore(schedules: Pick<Schedules, 'read' | 'write'>): SubscriptionStore {
+/**
+ * Every function @throws DatabaseError.
+ *
+ * @param keys records are encrypted with the first one, each bound to its id
+ */
+export function createSubscriptionStore(
+  table: Pick<SubscriptionTable, 'read' | 'write' | 'remove' | 'list'>,
+  keys: readonly [] | EncryptionKeys = [],
+) {
+  const encryption = createTextEncryption(keys);
+  const nameOf = (id: string) => `subscription:${id}`;
+
+  function known({ id, revision, changedAtMs, text }: StoredSubscription): KnownSubscription {
+    return {
+      id,
+      revision,
+      changedAtMs,
+      subscription: parseSubscription(encryption.decrypt(nameOf(id), text)),
+    };
+  }
+
+  async function find(id: string): Promise<KnownSubscription | undefined> {
+    const stored = await table.read(id);
+    return stored && known(stored);
+  }
+
+  /** @returns false if another instance has changed it in the meantime */
+  function write(
+    id: string,
+    revision: string | undefined,
+    { subscription, ...due }: SubscriptionChange,
+  ): Promise<boolean> {
+    if (!subscription) return revision === undefined ? Promise.resolve(true) : table.remove(id, revision);
+    const { tenant, environment, paymentId, message } = subscription;
+    const isRefused = message !== undefined && message.deadSince === undefined && message.failedAttempts > 0;
+    return table.write(revision, {
+      id,
+      tenant,
+      environment,
+      paymentId,
+      text: encryption.encrypt(nameOf(id), serializeSubscription(subscription)),
+      isFailing: isFailing(subscription),
+      deadSinceMs: message?.deadSince,
+      failedEndpoint: isRefused ? endpointOf(subscription) : undefined,
+      ...due,
+    });
+  }
+
   async function update(
-    key: string,
+    id: string,
     change: ChangeSubscription,
     replacesUnreadable: boolean,
-    known?: ScheduledRecord,
+    first?: KnownSubscription,
   ): Promise<void> {
-    for (let record = known ?? (await schedules.read(key)); ; record = await schedules.read(key)) {
-      const current = record && parseSubscription(record.text);
-      if (record && !current && !replacesUnreadable) return;
-      const changed = change(current);
-      if (!changed) return;
-      const text = changed.subscription && serializeSubscription(changed.subscription);
-      if (await schedules.write(key, record?.version ?? 0, text, changed.due)) return;
+    for (let stored = first ?? (await find(id)); ; stored = await find(id)) {
+      if (stored && !stored.subscription && !replacesUnreadable) return;
+      const changed = change(stored?.subscription);
+      if (!changed || (await write(id, stored?.revision, changed))) return;
     }
   }
 
   return {
-    async read(key) {
-      const record = await schedules.read(key);
-      return record && parseSubscription(record.text);
+    /** What of a stored subscription this instance can read. */
+    known,
+    async read(id: string): Promise<Subscription | undefined> {
+      return (await find(id))?.subscription;
     },
-    change: (key, change, known) => update(key, change, false, known),
-    replace: (key, change) => update(key, change, true),
+    /** Without those that this instance cannot read. */
+    async list(conditions: ListConditions, limit: number) {
+      const stored = await table.list(conditions, limit);
+      return stored
+        .map(known)
+        .flatMap(({ id, subscription }) => (subscription ? [{ id, subscription }] : []));
+    },
+    /**
+     * Changes a subscription, again if another instance changes it at the same time.
+     *
+     * @param change receives what is stored; returns `undefined` to leave it as it is. May be called several times. It is not called for
+     *   one that this instance cannot read, because another one may be able to; such a subscription does not change
+     * @param first  what was read before, to save a read
+     */
+    change: (id: string, change: ChangeSubscription, first?: KnownSubscription): Promise<void> =>
+      update(id, change, false, first),
+    /** As `change`, but takes a subscription that this instance cannot read for none. */
+    replace: (id: string, change: ChangeSubscription): Promise<void> => update(id, change, true),
   };
 }

@@ -236,6 +236,36 @@ const tables = (types: { readonly bytes: string; readonly time: string }) => `
     reason text
   );
 
+  -- Subscriptions to the status of payments (webhooks), one for each tenant and payment, and when work on them is due. Of leased work, the
+  -- time is the end of the lease; NULL: there is no such work.
+  CREATE TABLE subscription (
+    -- Of tenant, environment and payment: a hash.
+    id text PRIMARY KEY,
+    tenant text NOT NULL,
+    environment text NOT NULL,
+    payment_id text NOT NULL,
+    -- Another one after each change.
+    revision text NOT NULL,
+    changed_at ${types.time} NOT NULL,
+    -- JSON; encrypted where a key is configured.
+    record text NOT NULL,
+    read_at ${types.time},
+    read_lease text,
+    delivery_at ${types.time},
+    delivery_lease text,
+    is_failing boolean NOT NULL,
+    -- Since when its message is dead.
+    dead_since ${types.time},
+    -- Of a message that an endpoint has not accepted: a hash of tenant and origin.
+    failed_endpoint text
+  );
+  CREATE INDEX subscription_read_at ON subscription (tenant, environment, read_at);
+  CREATE INDEX subscription_payment ON subscription (payment_id);
+  CREATE INDEX subscription_delivery_at ON subscription (tenant, delivery_at) WHERE delivery_at IS NOT NULL;
+  CREATE INDEX subscription_failing ON subscription (tenant) WHERE is_failing;
+  CREATE INDEX subscription_dead_since ON subscription (dead_since, tenant) WHERE dead_since IS NOT NULL;
+  CREATE INDEX subscription_endpoint ON subscription (failed_endpoint, delivery_at) WHERE failed_endpoint IS NOT NULL;
+
   -- What changed on any instance, and who asked for it.
   CREATE TABLE timeline (
     -- Several instances may notice one event: they give it the same id.

@@ -1,0 +1,430 @@
+/**
+ * Subscriptions to the status of payments as a table, which is also the queue of the work that is due on them: reads of the status, and
+ * deliveries of messages. The instances take what is due, each under a lease, after which it is due again.
+ */
+
+import { randomUUID } from 'node:crypto';
+import { collect } from './collect.ts';
+import { type Database, type Row, rowsOfAll, type Statement, statement, textOf } from './database.ts';
+
+export type Work = 'read' | 'delivery';
+
+/** Tenants take turns: each has a queue for deliveries, and one in each environment for reads. Ids. */
+export interface WorkQueue {
+  readonly tenant: string;
+  /** Only for reads. */
+  readonly environment?: string;
+}
+
+export interface StoredSubscription {
+  readonly id: string;
+  readonly tenant: string;
+  readonly environment: string;
+  /** Another one after each change. */
+  readonly revision: string;
+  /** Milliseconds since 1970. */
+  readonly changedAtMs: number;
+  readonly text: string;
+}
+
+export interface TakenSubscription extends StoredSubscription {
+  readonly lease: string;
+}
+
+/** When work is due. */
+export interface DueChange {
+  /** Milliseconds from now, >= 0; `undefined`: it is not due any more. */
+  readonly inMs: number | undefined;
+  /** Ends this lease; the change has no effect if it is lost. Without it, the change has no effect on leased work. */
+  readonly lease?: string | undefined;
+}
+
+export interface SubscriptionWrite {
+  readonly id: string;
+  readonly tenant: string;
+  readonly environment: string;
+  readonly paymentId: string;
+  readonly text: string;
+  /** Whether its reads fail. */
+  readonly isFailing: boolean;
+  /** Since when its message is dead: milliseconds since 1970. */
+  readonly deadSinceMs: number | undefined;
+  /** The endpoint that has not accepted its message. */
+  readonly failedEndpoint: string | undefined;
+  /** `undefined` leaves it as it is. */
+  readonly read?: DueChange | undefined;
+  readonly delivery?: DueChange | undefined;
+}
+
+/** `failing`: its reads fail; `undelivered`: it has a message; `dead`: its message was given up; `active`: none of these. */
+export type SubscriptionState = 'active' | 'failing' | 'undelivered' | 'dead';
+
+export interface ListConditions {
+  /** Ids. */
+  readonly tenants: readonly string[];
+  readonly paymentId?: string | undefined;
+  readonly state?: SubscriptionState | undefined;
+}
+
+/** Of one tenant. */
+export interface SubscriptionCounts {
+  /** Those that are read. */
+  readonly active: number;
+  /** Of these, those whose read is due. */
+  readonly overdue: number;
+  /** Of these, those whose reads fail. */
+  readonly failing: number;
+  readonly undelivered: number;
+  readonly dead: number;
+}
+
+export type SubscriptionTable = ReturnType<typeof createSubscriptionTable>;
+
+const shown = 'id, tenant, environment, revision, changed_at, record';
+
+const select = statement({
+  isRead: true,
+  columns: { id: 'text' },
+  sql: (input) => `SELECT ${shown} FROM subscription WHERE id IN (SELECT i.id FROM ${input} AS i)`,
+});
+
+const writtenColumns = {
+  id: 'text',
+  tenant: 'text',
+  environment: 'text',
+  payment_id: 'text',
+  revision: 'text',
+  record: 'text',
+  is_failing: 'boolean',
+  dead_since: 'bigint',
+  failed_endpoint: 'text',
+  changes_read: 'boolean',
+  read_in_ms: 'bigint',
+  read_lease: 'text',
+  changes_delivery: 'boolean',
+  delivery_in_ms: 'bigint',
+  delivery_lease: 'text',
+} as const;
+
+const insert = statement({
+  columns: writtenColumns,
+  sql: (input) => `
+    INSERT INTO subscription (${shown}, payment_id, is_failing, dead_since, failed_endpoint, read_at, delivery_at)
+    SELECT i.id, i.tenant, i.environment, i.revision, now_ms(), i.record, i.payment_id, i.is_failing, i.dead_since, i.failed_endpoint,
+      now_ms() + i.read_in_ms, now_ms() + i.delivery_in_ms
+    FROM ${input} AS i WHERE true ON CONFLICT (id) DO NOTHING RETURNING revision`,
+});
+
+/** Whether a change of the due time has an effect. */
+const mayChange = (work: Work) => `
+  (CASE WHEN i.${work}_lease IS NULL THEN s.${work}_lease IS NULL OR s.${work}_at <= now_ms() ELSE s.${work}_lease = i.${work}_lease END)`;
+
+const dueTimes = (work: Work) => `
+  ${work}_at = CASE WHEN i.changes_${work} AND ${mayChange(work)} THEN now_ms() + i.${work}_in_ms ELSE s.${work}_at END,
+  ${work}_lease = CASE WHEN i.changes_${work} AND ${mayChange(work)} THEN NULL ELSE s.${work}_lease END`;
+
+/** The `AS s` of an UPDATE is the same in both dialects. */
+const update = statement({
+  columns: { ...writtenColumns, known: 'text' },
+  sql: (input) => `
+    UPDATE subscription AS s SET revision = i.revision, changed_at = now_ms(), record = i.record, is_failing = i.is_failing,
+      dead_since = i.dead_since, failed_endpoint = i.failed_endpoint, ${dueTimes('read')}, ${dueTimes('delivery')}
+    FROM ${input} AS i WHERE s.id = i.id AND s.revision = i.known RETURNING s.revision`,
+});
+
+const remove = statement({
+  columns: { id: 'text', revision: 'text' },
+  sql: (input) => `
+    DELETE FROM subscription WHERE (id, revision) IN (SELECT i.id, i.revision FROM ${input} AS i) RETURNING revision`,
+});
+
+const rescheduledColumns = { id: 'text', in_ms: 'bigint', lease: 'text' } as const;
+
+const rescheduleOf = (work: Work) =>
+  statement({
+    columns: rescheduledColumns,
+    sql: (input) => `
+      UPDATE subscription AS s SET ${work}_at = now_ms() + i.in_ms, ${work}_lease = NULL
+      FROM ${input} AS i WHERE s.id = i.id
+        AND (CASE WHEN i.lease IS NULL THEN s.${work}_lease IS NULL OR s.${work}_at <= now_ms() ELSE s.${work}_lease = i.lease END)`,
+  });
+
+const extendOf = (work: Work) =>
+  statement({
+    columns: { id: 'text', lease: 'text', lease_ms: 'bigint' },
+    sql: (input) => `
+      UPDATE subscription AS s SET ${work}_at = now_ms() + i.lease_ms
+      FROM ${input} AS i WHERE s.id = i.id AND s.${work}_lease = i.lease RETURNING s.id`,
+  });
+
+const reschedule = { read: rescheduleOf('read'), delivery: rescheduleOf('delivery') };
+const extend = { read: extendOf('read'), delivery: extendOf('delivery') };
+
+const conditionOf: Readonly<Record<SubscriptionState, string>> = {
+  active: 'NOT is_failing AND delivery_at IS NULL AND dead_since IS NULL',
+  failing: 'is_failing AND delivery_at IS NULL AND dead_since IS NULL',
+  undelivered: 'delivery_at IS NOT NULL',
+  dead: 'dead_since IS NOT NULL',
+};
+
+const orderOf: Readonly<Record<SubscriptionState, string>> = {
+  active: '',
+  failing: '',
+  undelivered: 'ORDER BY delivery_at',
+  dead: 'ORDER BY dead_since',
+};
+
+/** Every function @throws DatabaseError. What is asked for in one turn of the event loop is sent together. */
+export function createSubscriptionTable(database: Database) {
+  const readBatch = collect(async (ids: readonly string[]) => {
+    const rows = await rowsOfAll(
+      database.batch(
+        select,
+        [...new Set(ids)].map((id) => ({ id })),
+      ),
+    );
+    const found = new Map(rows.map((row) => [String(row.id), storedOf(row)]));
+    return ids.map((id) => found.get(id));
+  });
+
+  type Written = ReturnType<typeof writtenOf>;
+  const writeBatch = (written: Statement<typeof writtenColumns & { readonly known?: 'text' }>) =>
+    collect(async (writes: readonly Written[]) => {
+      const results = await inRounds(writes, (round) => rowsOfAll(database.batch(written, round)));
+      const revisions = new Set(results.map(({ revision }) => revision));
+      return writes.map(({ revision }) => revisions.has(revision));
+    });
+  const insertBatch = writeBatch(insert);
+  const updateBatch = writeBatch(update);
+
+  const rescheduleBatch = (work: Work) =>
+    collect(async (changes: readonly { id: string; in_ms: number | null; lease: string | null }[]) => {
+      await inRounds(changes, (round) => rowsOfAll(database.batch(reschedule[work], round)));
+      return changes.map(() => undefined);
+    });
+  const reschedules = { read: rescheduleBatch('read'), delivery: rescheduleBatch('delivery') };
+
+  return {
+    read: (id: string): Promise<StoredSubscription | undefined> => readBatch(id),
+
+    /**
+     * Inserts a subscription, or replaces a revision.
+     *
+     * @param known the revision that is replaced; `undefined` if there must be none
+     * @returns false if another revision is stored, or none is
+     */
+    write(known: string | undefined, write: SubscriptionWrite): Promise<boolean> {
+      const written = writtenOf(known, write);
+      return known === undefined ? insertBatch(written) : updateBatch(written);
+    },
+
+    /** @returns false if another revision is stored, or none is */
+    async remove(id: string, revision: string): Promise<boolean> {
+      return (await rowsOfAll(database.batch(remove, [{ id, revision }]))).length > 0;
+    },
+
+    /**
+     * Takes what is due, the longest due first.
+     *
+     * @param limit    of each queue
+     * @param leaseMs > 0
+     */
+    async take(
+      work: Work,
+      queues: readonly WorkQueue[],
+      limit: number,
+      leaseMs: number,
+    ): Promise<readonly TakenSubscription[]> {
+      const lease = randomUUID();
+      const takeDue = database.dialect === 'sqlite' ? takeInTurn : takeTogether;
+      const rows = await takeDue(database, work, queues, { limit, leaseMs, lease });
+      return rows.map((row) => ({ ...storedOf(row), lease }));
+    },
+
+    /** Extends leases, which end `leaseMs` from now on. @returns the ids of those that are not lost */
+    async extend(
+      work: Work,
+      leases: readonly { readonly id: string; readonly lease: string }[],
+      leaseMs: number,
+    ): Promise<ReadonlySet<string>> {
+      const inputs = leases.map(({ id, lease }) => ({ id, lease, lease_ms: leaseMs }));
+      const rows = await rowsOfAll(database.batch(extend[work], inputs));
+      return new Set(rows.map(({ id }) => String(id)));
+    },
+
+    /** Changes only when work is due. */
+    reschedule: (work: Work, id: string, { inMs, lease }: DueChange): Promise<void> =>
+      reschedules[work]({ id, in_ms: wholeMs(inMs), lease: lease ?? null }),
+
+    /** Makes messages due that an endpoint has not accepted, those first that would be due next. */
+    async promote(endpoint: string, limit: number): Promise<void> {
+      await database.query(
+        `UPDATE subscription SET failed_endpoint = NULL,
+           delivery_at = CASE WHEN delivery_lease IS NULL THEN now_ms() ELSE delivery_at END
+         WHERE id IN (SELECT id FROM subscription WHERE failed_endpoint = $1 ORDER BY delivery_at LIMIT $2)`,
+        [endpoint, limit],
+      );
+    },
+
+    /** Dead and undelivered ones in the order of time, others in no order. */
+    async list(
+      { tenants, paymentId, state }: ListConditions,
+      limit: number,
+    ): Promise<readonly StoredSubscription[]> {
+      const values: (string | number)[] = [];
+      const bound = (value: string | number) => `$${values.push(value)}`;
+      const where = [`tenant IN (${['NULL', ...tenants.map(bound)].join(', ')})`];
+      if (paymentId !== undefined) where.push(`payment_id = ${bound(paymentId)}`);
+      if (state !== undefined) where.push(conditionOf[state]);
+      const rows = await database.query(
+        `SELECT ${shown} FROM subscription WHERE ${where.join(' AND ')} ${orderOf[state ?? 'active']} LIMIT ${bound(limit)}`,
+        values,
+      );
+      return rows.map(storedOf);
+    },
+
+    /** By tenant; those that have none are not contained. */
+    async count(): Promise<ReadonlyMap<string, SubscriptionCounts>> {
+      const counted: Readonly<Record<keyof SubscriptionCounts, string>> = {
+        active: 'read_at IS NOT NULL',
+        overdue: 'read_at <= (SELECT now_ms())',
+        failing: 'is_failing',
+        undelivered: 'delivery_at IS NOT NULL',
+        dead: 'dead_since IS NOT NULL',
+      };
+      const rows = await database.query(
+        Object.entries(counted)
+          .map(
+            ([state, condition]) =>
+              `SELECT tenant, '${state}' AS state, count(*) AS subscriptions FROM subscription WHERE ${condition} GROUP BY tenant`,
+          )
+          .join(' UNION ALL '),
+      );
+      const counts = new Map<string, SubscriptionCounts>();
+      for (const { tenant, state, subscriptions } of rows) {
+        const known = counts.get(String(tenant)) ?? noSubscriptions;
+        counts.set(String(tenant), { ...known, [String(state)]: Number(subscriptions) });
+      }
+      return counts;
+    },
+
+    /** How many subscriptions a tenant has, in all states. */
+    async countOf(tenant: string): Promise<number> {
+      const [row] = await database.query(
+        'SELECT count(*) AS subscriptions FROM subscription WHERE tenant = $1',
+        [tenant],
+      );
+      return Number(row?.subscriptions);
+    },
+
+    /** Deletes subscriptions whose message has been dead for so long. @returns how many */
+    async deleteDead(deadForMs: number, limit: number): Promise<number> {
+      const deleted = await database.query(
+        `DELETE FROM subscription WHERE id IN (
+           SELECT id FROM subscription WHERE dead_since < (SELECT now_ms() - $1) ORDER BY dead_since LIMIT $2) RETURNING id`,
+        [deadForMs, limit],
+      );
+      return deleted.length;
+    },
+  };
+}
+
+export const noSubscriptions: SubscriptionCounts = {
+  active: 0,
+  overdue: 0,
+  failing: 0,
+  undelivered: 0,
+  dead: 0,
+};
+
+interface Taking {
+  readonly limit: number;
+  readonly leaseMs: number;
+  readonly lease: string;
+}
+
+const inQueue = (work: Work, queue: { readonly tenant: string; readonly environment: string }) =>
+  `tenant = ${queue.tenant} ${work === 'read' ? `AND environment = ${queue.environment}` : ''} AND ${work}_at <= (SELECT now_ms())`;
+
+/** Of all queues with one statement; what another instance takes at this moment is left to it. */
+function takeTogether(
+  database: Database,
+  work: Work,
+  queues: readonly WorkQueue[],
+  { limit, leaseMs, lease }: Taking,
+): Promise<readonly Row[]> {
+  return database.query(
+    `WITH due AS MATERIALIZED (
+       SELECT one.id AS due_id FROM json_to_recordset($1) AS q (tenant text, environment text)
+       CROSS JOIN LATERAL (
+         SELECT id FROM subscription WHERE ${inQueue(work, { tenant: 'q.tenant', environment: 'q.environment' })}
+         ORDER BY ${work}_at LIMIT $2 FOR UPDATE SKIP LOCKED) AS one)
+     UPDATE subscription SET ${work}_at = now_ms() + $3, ${work}_lease = $4 FROM due WHERE id = due_id RETURNING ${shown}`,
+    [JSON.stringify(queues), limit, leaseMs, lease],
+  );
+}
+
+/** SQLite has no `LATERAL`, and answers in this process. */
+async function takeInTurn(
+  database: Database,
+  work: Work,
+  queues: readonly WorkQueue[],
+  { limit, leaseMs, lease }: Taking,
+): Promise<readonly Row[]> {
+  const taken: Row[] = [];
+  for (const { tenant, environment = '' } of queues) {
+    const rows = await database.query(
+      `UPDATE subscription SET ${work}_at = now_ms() + $1, ${work}_lease = $2 WHERE id IN (
+         SELECT id FROM subscription WHERE ${inQueue(work, { tenant: '$3', environment: '$4' })} ORDER BY ${work}_at LIMIT $5)
+       RETURNING ${shown}`,
+      [leaseMs, lease, tenant, environment, limit],
+    );
+    taken.push(...rows);
+  }
+  return taken;
+}
+
+const wholeMs = (ms: number | undefined): number | null => (ms === undefined ? null : Math.ceil(ms));
+
+const writtenOf = (known: string | undefined, write: SubscriptionWrite) => ({
+  known: known ?? null,
+  id: write.id,
+  tenant: write.tenant,
+  environment: write.environment,
+  payment_id: write.paymentId,
+  revision: randomUUID(),
+  record: write.text,
+  is_failing: write.isFailing,
+  dead_since: wholeMs(write.deadSinceMs),
+  failed_endpoint: write.failedEndpoint ?? null,
+  changes_read: write.read !== undefined,
+  read_in_ms: wholeMs(write.read?.inMs),
+  read_lease: write.read?.lease ?? null,
+  changes_delivery: write.delivery !== undefined,
+  delivery_in_ms: wholeMs(write.delivery?.inMs),
+  delivery_lease: write.delivery?.lease ?? null,
+});
+
+/** In each round, an id occurs once: PostgreSQL updates a row for one of its inputs only. */
+async function inRounds<Input extends { readonly id: string }>(
+  inputs: readonly Input[],
+  execute: (round: readonly Input[]) => Promise<readonly Row[]>,
+): Promise<readonly Row[]> {
+  const rows: Row[] = [];
+  for (let left = inputs; left.length > 0; ) {
+    const round = new Map<string, Input>();
+    for (const input of left) if (!round.has(input.id)) round.set(input.id, input);
+    rows.push(...(await execute([...round.values()])));
+    left = left.filter((input) => round.get(input.id) !== input);
+  }
+  return rows;
+}
+
+const storedOf = (row: Row): StoredSubscription => ({
+  id: String(row.id),
+  tenant: String(row.tenant),
+  environment: String(row.environment),
+  revision: String(row.revision),
+  changedAtMs: Number(row.changed_at),
+  text: textOf(row.record) ?? '',
+});
