@@ -35,7 +35,7 @@ import { createMatcher } from './pis/operations.ts';
 import { createKeptLinkLog, createMapLinks } from './rewriting/link-mapper.ts';
 import { createLookUp } from './self-service/look-up.ts';
 import type { Services } from './services.ts';
-import { isStateInMemory } from './state/create-state.ts';
+import { isDatabaseInMemory } from './state/create-state.ts';
 import { paymentKeyOf } from './status-cache/cache-key.ts';
 import { createStatusCache, type Purge } from './status-cache/cache-status.ts';
 import { observeRefusal } from './telemetry/observe.ts';
@@ -187,7 +187,7 @@ function createRequestHandler(
       store: services.webhooks.store,
       keyOf: statusCache.statuses.keyOf,
       paymentKeyOf,
-      mayStoreCredentials: isStateInMemory(config.state) || config.state.encryptionKeyFile !== null,
+      mayStoreCredentials: isDatabaseInMemory(config.state) || config.state.encryptionKeyFile !== null,
       canPoll({ operation, environment, headers }, paymentId) {
         const isSigned = headerValue(headers, 'signature') !== undefined;
         const isReadable = webhooks.statusReadOf({ ...operation, paymentId }) !== undefined;

@@ -41,6 +41,7 @@ import { createStatusCacheServices, type StatusCacheServices } from './status-ca
 import type { CachePlaces } from './status-cache/cache-store.ts';
 import { createActiveEnvironmentTable } from './store/active-environment.ts';
 import { createAuditTable } from './store/audit.ts';
+import { createBankNotificationTable } from './store/bank-notifications.ts';
 import type { Database } from './store/database.ts';
 import {
   type GatewayDatabases,
@@ -208,7 +209,9 @@ export function createServices(
   });
 
   const bankNotifications = createBankNotifications({
-    keyValues: encryptedState.keyValues,
+    table: createBankNotificationTable(database),
+    keys: encryptedState.keys ?? [],
+    keyValues: state.keyValues,
     events: statusCache.events,
     reads: notifications.reads,
     onBankNotification: webhooks.onBankNotification,
@@ -296,6 +299,7 @@ export function createServices(
       timeline.deleteExpired(),
       sessions.deleteExpired(),
       webhooks.deleteExpired(),
+      bankNotifications.deleteExpired(),
       reports.deleteOld(),
     ]);
     return deletionIntervalMs;

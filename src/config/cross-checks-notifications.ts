@@ -8,7 +8,6 @@ import type { Config } from './schema.ts';
 export const notificationCrossChecks: readonly CrossCheck[] = [
   notificationsWithoutListener,
   sharedNotificationAddress,
-  notificationsWithoutRedis,
 ];
 
 function notificationsWithoutListener({ environments, notifications }: Config): readonly ConfigError[] {
@@ -41,11 +40,4 @@ function sharedNotificationAddress({ listen, admin, notifications }: Config): re
       ],
       message: `the listener for notifications has the same address and port as ${what} (${section}.port); set another port`,
     }));
-}
-
-function notificationsWithoutRedis({ state, notifications }: Config): readonly ConfigError[] {
-  if (!notifications.listen || state.postgres === null || state.redis !== null) return [];
-  const message =
-    'the instances keep what they need for the notifications of banks in Redis; set state.redis, or remove this listener';
-  return [{ path: ['notifications', 'listen'], related: [['state', 'redis']], message }];
 }

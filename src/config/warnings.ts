@@ -42,7 +42,6 @@ export const configWarnings = (config: Config, context: WarningContext): readonl
     clientsOfInactiveEnvironments,
     stateInMemory,
     webhooksWithoutKey,
-    webhooksWithoutRedis,
     notificationsOfAnotherDomain,
     missingStateFolder,
     expiringCertificates,
@@ -178,19 +177,11 @@ function stateInMemory({ state }: Config): readonly ConfigWarning[] {
 
 function webhooksWithoutKey({ clients, state }: Config): readonly ConfigWarning[] {
   const hasWebhooks = clients.some(({ notifications }) => notifications);
-  const isStored = state.redis !== null || state.file !== null;
+  const isStored = state.postgres !== null || state.file !== null;
   if (!hasWebhooks || !isStored || state.encryptionKeyFile !== null) return [];
   const message =
     'clients have webhooks, but without this key the gateway stores no access tokens and no fields that callerHeaders and pollHeaders name, and offers no webhooks for requests with them; set a key file';
   return [{ path: ['state', 'encryptionKeyFile'], message }];
-}
-
-function webhooksWithoutRedis({ clients, state }: Config): readonly ConfigWarning[] {
-  const index = clients.findIndex(({ notifications }) => notifications);
-  if (index < 0 || state.postgres === null || state.redis !== null) return [];
-  const message =
-    'with PostgreSQL and without Redis there are no webhooks yet: writes of this client get ASPSP-Notification-Support: false; set state.redis';
-  return [{ path: ['clients', index, 'notifications'], message }];
 }
 
 function payerInPolls({ environments }: Config): readonly ConfigWarning[] {

@@ -1,15 +1,16 @@
 /**
  * The tokens in the URIs at which a bank notifies the gateway. A token contains the time, a random id and a MAC, so that a forged or
- * expired one is recognised without the shared state (ADR 108).
+ * expired one is recognised without the database (ADR 108).
  */
 
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { KeyValues } from '../state/ports.ts';
+import type { createTextEncryption } from '../state/encryption.ts';
+import type { BankNotificationTable } from '../store/bank-notifications.ts';
 
 export interface BankNotificationToken {
   /** Never log it: with it, anyone can make the gateway read a status. */
   readonly text: string;
-  /** Under this id, the payment is stored after the bank's response (notified-payments.ts). */
+  /** Under this id, the payment is stored after the bank's response. */
   readonly id: string;
 }
 
@@ -27,21 +28,21 @@ export interface BankNotificationTokens {
    * @returns `undefined` if the token is forged, expired, or that of another environment; `unavailable` while the secret could not be read
    */
   verify(text: string, environmentIds: readonly string[]): VerifiedToken | 'unavailable' | undefined;
-  /** Reads the secret, or generates it. @throws GatewayError STATE_UNAVAILABLE */
+  /** Reads the secret, or generates it. @throws DatabaseError */
   refresh(): Promise<void>;
 }
 
 interface BankNotificationTokensDependencies {
-  /** Encrypted, if a key is configured. */
-  readonly keyValues: Pick<KeyValues, 'read' | 'writeIfAbsent' | 'replace'>;
+  readonly table: Pick<BankNotificationTable, 'readSecret' | 'writeSecret'>;
+  readonly encryption: ReturnType<typeof createTextEncryption>;
   /** `notifications.keepFor`: how long a token is valid. */
   readonly keepForMs: () => number;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
 }
 
-/** A secret of its own: a purge of the status cache replaces the secret of the cache keys, and must not invalidate the tokens. */
-const secretKey = 'push:secret';
+/** What the encryption is bound to. */
+const secretName = 'bank notification secret';
 const secretForm = /^[\w+/]{43}=$/;
 
 const timeBytes = 4;
@@ -54,27 +55,27 @@ const tokenForm = new RegExp(`^[\\w-]{${((timeBytes + idBytes + macBytes) / 3) *
 const maxClockSkewMs = 60_000;
 
 export function createBankNotificationTokens({
-  keyValues,
+  table,
+  encryption,
   keepForMs,
   now = Date.now,
 }: BankNotificationTokensDependencies): BankNotificationTokens {
   let secret: string | undefined;
 
   async function refresh(): Promise<void> {
-    const stored = await keyValues.read(secretKey);
-    if (stored !== undefined && secretForm.test(stored)) {
-      if (secret === undefined) await keyValues.replace(secretKey, stored, stored); // encrypts it with the newest key
-      secret = stored;
+    const stored = await table.readSecret();
+    const known = stored === undefined ? undefined : encryption.decrypt(secretName, stored);
+    if (stored !== undefined && known !== undefined && secretForm.test(known)) {
+      const isFirst = secret === undefined;
+      secret = known;
+      if (isFirst) await table.writeSecret(stored, encryption.encrypt(secretName, known)); // with the newest key
       return;
     }
     // Other instances have another encryption key, perhaps until they are restarted: to replace it would end all tokens.
     if (stored !== undefined && secret !== undefined) return;
     const generated = randomBytes(32).toString('base64');
-    const isWritten =
-      stored === undefined
-        ? await keyValues.writeIfAbsent(secretKey, generated)
-        : await keyValues.replace(secretKey, stored, generated); // the stored one cannot be decrypted
-    if (isWritten) secret = generated;
+    // A stored one cannot be decrypted.
+    if (await table.writeSecret(stored, encryption.encrypt(secretName, generated))) secret = generated;
     else await refresh();
   }
 

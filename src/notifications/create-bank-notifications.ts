@@ -1,11 +1,14 @@
 /** The parts that receive the notifications of banks; they outlive a reload of the configuration. */
 
+import type { EncryptionKeys } from '../config/encryption-keys.ts';
 import type { PaymentOfTenant, StatusEvents } from '../request/statuses.ts';
+import { createTextEncryption } from '../state/encryption.ts';
 import type { KeyValues } from '../state/ports.ts';
+import type { BankNotificationTable } from '../store/bank-notifications.ts';
+import { deleteInBatches } from '../store/delete-in-batches.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { createBankNotificationGap } from './bank-notification-gap.ts';
 import { type BankNotificationTokens, createBankNotificationTokens } from './bank-notification-tokens.ts';
-import { createNotifiedPayments } from './notified-payments.ts';
 import {
   type BankNotificationReceiver,
   createBankNotificationReceiver,
@@ -15,14 +18,18 @@ import type { StatusReads } from './status-reads.ts';
 export interface BankNotifications {
   readonly tokens: BankNotificationTokens;
   readonly receiver: BankNotificationReceiver;
+  /** Deletes the payments of expired tokens. @throws DatabaseError */
+  readonly deleteExpired: () => Promise<void>;
 }
 
 interface BankNotificationsDependencies {
-  /** Encrypted, if a key is configured. */
+  readonly table: BankNotificationTable;
+  /** The secret of the tokens is encrypted with the first one. */
+  readonly keys: readonly [] | EncryptionKeys;
   readonly keyValues: KeyValues;
   readonly events: Pick<StatusEvents, 'publish'>;
   readonly reads: Pick<StatusReads, 'current'>;
-  /** Makes the subscription of a payment due. @throws GatewayError STATE_UNAVAILABLE */
+  /** Makes the subscription of a payment due. @throws DatabaseError */
   readonly onBankNotification: (payment: PaymentOfTenant) => Promise<void>;
   /** `notifications.keepFor` */
   readonly keepForMs: () => number;
@@ -30,6 +37,8 @@ interface BankNotificationsDependencies {
 }
 
 export function createBankNotifications({
+  table,
+  keys,
   keyValues,
   events,
   reads,
@@ -50,7 +59,9 @@ export function createBankNotifications({
 
   const gap = createBankNotificationGap({ keyValues, startRead });
   return {
-    tokens: createBankNotificationTokens({ keyValues, keepForMs }),
-    receiver: createBankNotificationReceiver({ payments: createNotifiedPayments(keyValues, keepForMs), gap }),
+    tokens: createBankNotificationTokens({ table, encryption: createTextEncryption(keys), keepForMs }),
+    receiver: createBankNotificationReceiver({ payments: table, keepForMs, gap }),
+    deleteExpired: () =>
+      deleteInBatches(async (limit) => ({ rows: await table.deleteExpired(limit), newest: 0 })),
   };
 }

@@ -5,8 +5,8 @@
 
 import { setTimeout } from 'node:timers/promises';
 import type { PaymentOfTenant } from '../request/statuses.ts';
+import type { BankNotificationTable } from '../store/bank-notifications.ts';
 import type { BankNotificationGap } from './bank-notification-gap.ts';
-import type { NotifiedPayments } from './notified-payments.ts';
 
 export interface BankNotificationReceiver {
   /**
@@ -16,14 +16,16 @@ export interface BankNotificationReceiver {
    * @returns `false` if the queue is full, or the gateway stops: the notification is not queued
    */
   accept(id: string): boolean;
-  /** Stores the payment of a token. Tries again while the shared state is unavailable. Never fails. */
+  /** Stores the payment of a token. Tries again while the database is unavailable. Never fails. */
   record(id: string, payment: PaymentOfTenant): void;
   /** Waits until the queued notifications are handled. */
   stop(): Promise<void>;
 }
 
 interface BankNotificationReceiverDependencies {
-  readonly payments: NotifiedPayments;
+  readonly payments: Pick<BankNotificationTable, 'find' | 'record'>;
+  /** How long a payment is stored. Milliseconds. */
+  readonly keepForMs: () => number;
   readonly gap: BankNotificationGap;
   /** Tests lower these values. Times in milliseconds. */
   readonly pauseMs?: number;
@@ -45,6 +47,7 @@ const maxUnrecorded = 1_000;
 
 export function createBankNotificationReceiver({
   payments,
+  keepForMs,
   gap,
   pauseMs = 100,
   retryMs = 1_000,
@@ -91,7 +94,7 @@ export function createBankNotificationReceiver({
     });
   }
 
-  /** Repeats a task while the shared state is unavailable. */
+  /** Repeats a task while the database or Redis is unavailable. */
   async function untilAvailable(task: () => Promise<void>): Promise<void> {
     for (;;) {
       const isDone = await task().then(
@@ -120,7 +123,7 @@ export function createBankNotificationReceiver({
       if (unrecorded >= maxUnrecorded) return;
       unrecorded += 1;
       const recorded = untilAvailable(async () => {
-        if (await payments.record(id, payment)) await gap.request(payment);
+        if (await payments.record(id, payment, keepForMs())) await gap.request(payment);
       });
       track(recorded.finally(() => void unrecorded--));
     },

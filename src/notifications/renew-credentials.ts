@@ -34,7 +34,7 @@ export function renewCredentials(dependencies: RenewCredentialsDependencies): St
 /** A shared response is one to the same credentials. */
 const proofs: ReadonlySet<PisResponse['servedFrom']> = new Set(['bank', 'shared'] as const);
 
-const renew = (store: SubscriptionStore, id: string, headers: HeaderFields): Promise<void> =>
+const renew = (store: Pick<SubscriptionStore, 'change'>, id: string, headers: HeaderFields): Promise<void> =>
   store.change(id, (current) => {
     const isDue = current?.failedReads !== undefined;
     if (!current || (!isDue && areEqual(current.headers, headers))) return undefined;

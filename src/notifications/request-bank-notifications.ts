@@ -25,7 +25,7 @@ export interface RequestBankNotificationsDependencies {
   readonly publicUrl: string;
   /** Records the payment of a token. Never fails. */
   readonly record: (id: string, payment: PaymentOfTenant) => void;
-  /** The key of a payment in the shared state. */
+  /** The key of a payment in the cache. */
   readonly paymentKeyOf: (environmentId: string, paymentId: string) => string;
 }
 
@@ -61,7 +61,7 @@ function askForNotifications(
   const { createToken, publicUrl } = dependencies;
   const { identities, environment } = request;
   const token = identities && createToken(identities.environmentIdOf(environment.name));
-  if (!token) return next(request); // the shared state is unavailable
+  if (!token) return next(request); // the database has been unavailable since the start
   const added: HeaderFields = [
     ['TPP-Notification-URI', `${publicUrl}/${token.text}`],
     ['TPP-Notification-Content-Preferred', preferredContent],

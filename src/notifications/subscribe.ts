@@ -34,7 +34,7 @@ import { type SubscriptionStore, subscriptionIdOf } from './subscription-store.t
 export interface SubscribeDependencies {
   /** The URLs that a client may name; `undefined` if it may not have webhooks. */
   readonly urlsOf: (client: string) => readonly string[] | undefined;
-  readonly store: SubscriptionStore;
+  readonly store: Pick<SubscriptionStore, 'read' | 'change' | 'replace'>;
   /** The key of a payment in the cache. */
   readonly paymentKeyOf: (environmentId: string, paymentId: string) => string;
   /** Whether stored fields of the TPP are protected: encrypted, or in the memory of this process. */

@@ -4,9 +4,8 @@ import { readFromDisk } from '../certificates/file-watcher.ts';
 import { loadCredentials } from '../certificates/tls-credentials.ts';
 import type { EncryptionKeys } from '../config/encryption-keys.ts';
 import type { StateSettings } from '../config/schema.ts';
-import { encryptKeyValues, encryptSchedules, readEncryptionKeys } from './encryption.ts';
+import { encryptKeyValues, readEncryptionKeys } from './encryption.ts';
 import { encryptRequestLog } from './former/encrypted-request-log.ts';
-import type { Schedules } from './former/schedules.ts';
 import { createSqliteState } from './former/sqlite.ts';
 import { createMemoryState } from './memory.ts';
 import type { KeyValues, RequestLog, State } from './ports.ts';
@@ -24,12 +23,13 @@ export function createState(
   return file === null ? createMemoryState() : createSqliteState(`${file}.records`, onChange);
 }
 
-/** Whether `createState` creates a state in memory. */
-export const isStateInMemory = ({ redis, file }: StateSettings): boolean => redis === null && file === null;
+/** Whether a restart loses the database. */
+export const isDatabaseInMemory = ({ postgres, file }: StateSettings): boolean =>
+  postgres === null && file === null;
 
 /** What a restart loses with these settings, as a sentence; `undefined` if nothing is lost. */
-export function lostOnRestart({ postgres, file }: StateSettings): string | undefined {
-  if (postgres !== null || file !== null) return undefined;
+export function lostOnRestart(settings: StateSettings): string | undefined {
+  if (!isDatabaseInMemory(settings)) return undefined;
   return 'the database is in memory: a restart loses the used X-Request-IDs, the payments in doubt, the environment of each payment, the active environment and the audit log; set state.file or state.postgres';
 }
 
@@ -37,21 +37,19 @@ export function lostOnRestart({ postgres, file }: StateSettings): string | undef
 export interface EncryptedState {
   readonly keyValues: KeyValues;
   readonly requestLog: RequestLog;
-  readonly schedules: Schedules;
   readonly keys?: EncryptionKeys;
 }
 
 /** @throws Error that says what to change, if the key file cannot be used */
 export function withEncryption(
-  { keyValues, requestLog, schedules }: Pick<State, 'keyValues' | 'requestLog' | 'schedules'>,
+  { keyValues, requestLog }: Pick<State, 'keyValues' | 'requestLog'>,
   { encryptionKeyFile }: StateSettings,
 ): EncryptedState {
-  if (encryptionKeyFile === null) return { keyValues, requestLog, schedules };
+  if (encryptionKeyFile === null) return { keyValues, requestLog };
   const keys = readEncryptionKeys(encryptionKeyFile);
   return {
     keys,
     keyValues: encryptKeyValues(keyValues, keys),
     requestLog: encryptRequestLog(requestLog, keys),
-    schedules: encryptSchedules(schedules, keys),
   };
 }

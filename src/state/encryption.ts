@@ -3,7 +3,6 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { type EncryptionKeys, parseEncryptionKeys } from '../config/encryption-keys.ts';
-import type { ScheduledRecord, Schedules } from './former/schedules.ts';
 import type { KeyValues } from './ports.ts';
 
 /**
@@ -45,39 +44,6 @@ export function encryptKeyValues(keyValues: KeyValues, keys: EncryptionKeys): Ke
     replace,
     remove: keyValues.remove,
     removeIf,
-  };
-}
-
-/**
- * Encrypts the texts of scheduled records, each one bound to its key. Keys and due times are not encrypted.
- *
- * A text that cannot be decrypted is returned as stored, as by `encryptKeyValues`.
- */
-export function encryptSchedules(schedules: Schedules, keys: EncryptionKeys): Schedules {
-  const encryption = createTextEncryption(keys);
-  const nameOf = (key: string) => `schedule:${key}`;
-
-  const decrypt = (key: string, { version, text }: ScheduledRecord): ScheduledRecord => ({
-    version,
-    text: encryption.decrypt(nameOf(key), text),
-  });
-
-  return {
-    ...schedules,
-    async read(key) {
-      const stored = await schedules.read(key);
-      return stored && decrypt(key, stored);
-    },
-    write: (key, version, text, changes) =>
-      schedules.write(key, version, text && encryption.encrypt(nameOf(key), text), changes),
-    async list(queue, limit) {
-      const listed = await schedules.list(queue, limit);
-      return listed.map(({ key, record }) => ({ key, record: decrypt(key, record) }));
-    },
-    async take(queue, limit, leaseMs) {
-      const taken = await schedules.take(queue, limit, leaseMs);
-      return taken.map(({ key, lease, record }) => ({ key, lease, record: record && decrypt(key, record) }));
-    },
   };
 }
 

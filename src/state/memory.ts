@@ -1,7 +1,6 @@
 /** State in the memory of one process: it serves a single instance, and a restart loses it. */
 
 import { createMemoryRequestLog } from './former/memory-request-log.ts';
-import { createMemorySchedules } from './former/memory-schedules.ts';
 import type { BucketRate, KeyValues, LocalTokenBuckets, PubSub, State } from './ports.ts';
 import { createSubscriptions } from './subscriptions.ts';
 import { reservePermit, takeResultOf } from './token-bucket.ts';
@@ -10,7 +9,6 @@ import { reservePermit, takeResultOf } from './token-bucket.ts';
 export function createMemoryState(now: () => number = () => performance.now()): State {
   return {
     keyValues: createKeyValues(now),
-    schedules: createMemorySchedules(now),
     tokenBuckets: createMemoryTokenBuckets(now),
     pubsub: createPubSub(),
     requestLog: createMemoryRequestLog(now),

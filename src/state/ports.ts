@@ -1,7 +1,5 @@
 /** The interface of the shared state. Memory, SQLite and Redis implement it; one contract suite tests all of them. */
 
-import type { Schedules } from './former/schedules.ts';
-
 /**
  * A key-value store. Every operation touches one key, so the keys may be spread over the nodes of a cluster.
  *
@@ -201,7 +199,6 @@ export type LogGroup = 'dictionaries' | 'figures' | 'errors';
 /** One shared state: a store with its interfaces. */
 export interface State {
   readonly keyValues: KeyValues;
-  readonly schedules: Schedules;
   readonly tokenBuckets: TokenBuckets;
   readonly pubsub: PubSub;
   readonly requestLog: RequestLog;

@@ -2,7 +2,6 @@
 
 import { stateUnavailable } from '../request/errors.ts';
 import { createRedisRequestLog } from './former/redis-request-log.ts';
-import { createRedisSchedules } from './former/redis-schedules.ts';
 import {
   type BucketRate,
   type GrantedPermits,
@@ -51,11 +50,6 @@ export function createRedisState(
 
   return {
     keyValues: createKeyValues(send, (key) => withDeadline(() => client.reader.getBuffer(prefixed(key)))),
-    schedules: createRedisSchedules(
-      prefix,
-      settings.kind === 'cluster' ? scheduleTags : ['{0}'],
-      sendCommand,
-    ),
     tokenBuckets: createTokenBuckets(send, (convert, bucket, ...args) => {
       const key = prefixed(bucket);
       const otherKeys = [`${prefix}{${key}}:leases`]; // the same slot of a cluster, and below the prefix
@@ -85,9 +79,6 @@ export function createRedisState(
     close,
   };
 }
-
-/** Few, because each instance looks for due records in each part of each queue. */
-const scheduleTags = ['{0}', '{1}', '{2}', '{3}', '{4}', '{5}', '{6}', '{7}'] as const;
 
 /** Sends a command on one key, and converts its result. */
 type Send = <Value>(

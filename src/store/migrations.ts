@@ -266,6 +266,25 @@ const tables = (types: { readonly bytes: string; readonly time: string }) => `
   CREATE INDEX subscription_dead_since ON subscription (dead_since, tenant) WHERE dead_since IS NOT NULL;
   CREATE INDEX subscription_endpoint ON subscription (failed_endpoint, delivery_at) WHERE failed_endpoint IS NOT NULL;
 
+  -- The payments of the tokens at which banks notify the gateway.
+  CREATE TABLE notified_payment (
+    token_id text PRIMARY KEY,
+    -- NULL: a notification has arrived before the payment was stored.
+    tenant text,
+    -- The key of the payment in the cache.
+    payment_key text,
+    -- Whether a notification has arrived before the payment was stored.
+    is_early boolean NOT NULL,
+    kept_until ${types.time} NOT NULL
+  );
+  CREATE INDEX notified_payment_kept_until ON notified_payment (kept_until);
+
+  CREATE TABLE secret (
+    name text PRIMARY KEY,
+    -- Encrypted where a key is configured.
+    value text NOT NULL
+  );
+
   -- What changed on any instance, and who asked for it.
   CREATE TABLE timeline (
     -- Several instances may notice one event: they give it the same id.

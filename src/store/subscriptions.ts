@@ -117,19 +117,18 @@ const insert = statement({
 
 /** Whether a change of the due time has an effect. */
 const mayChange = (work: Work) => `
-  (CASE WHEN i.${work}_lease IS NULL THEN s.${work}_lease IS NULL OR s.${work}_at <= now_ms() ELSE s.${work}_lease = i.${work}_lease END)`;
+  (CASE WHEN i.${work}_lease IS NULL THEN subscription.${work}_lease IS NULL OR subscription.${work}_at <= now_ms() ELSE subscription.${work}_lease = i.${work}_lease END)`;
 
 const dueTimes = (work: Work) => `
-  ${work}_at = CASE WHEN i.changes_${work} AND ${mayChange(work)} THEN now_ms() + i.${work}_in_ms ELSE s.${work}_at END,
-  ${work}_lease = CASE WHEN i.changes_${work} AND ${mayChange(work)} THEN NULL ELSE s.${work}_lease END`;
+  ${work}_at = CASE WHEN i.changes_${work} AND ${mayChange(work)} THEN now_ms() + i.${work}_in_ms ELSE subscription.${work}_at END,
+  ${work}_lease = CASE WHEN i.changes_${work} AND ${mayChange(work)} THEN NULL ELSE subscription.${work}_lease END`;
 
-/** The `AS s` of an UPDATE is the same in both dialects. */
 const update = statement({
   columns: { ...writtenColumns, known: 'text' },
   sql: (input) => `
-    UPDATE subscription AS s SET revision = i.revision, changed_at = now_ms(), record = i.record, is_failing = i.is_failing,
+    UPDATE subscription SET revision = i.revision, changed_at = now_ms(), record = i.record, is_failing = i.is_failing,
       dead_since = i.dead_since, failed_endpoint = i.failed_endpoint, ${dueTimes('read')}, ${dueTimes('delivery')}
-    FROM ${input} AS i WHERE s.id = i.id AND s.revision = i.known RETURNING s.revision`,
+    FROM ${input} AS i WHERE subscription.id = i.id AND subscription.revision = i.known RETURNING subscription.revision`,
 });
 
 const remove = statement({
@@ -144,17 +143,17 @@ const rescheduleOf = (work: Work) =>
   statement({
     columns: rescheduledColumns,
     sql: (input) => `
-      UPDATE subscription AS s SET ${work}_at = now_ms() + i.in_ms, ${work}_lease = NULL
-      FROM ${input} AS i WHERE s.id = i.id
-        AND (CASE WHEN i.lease IS NULL THEN s.${work}_lease IS NULL OR s.${work}_at <= now_ms() ELSE s.${work}_lease = i.lease END)`,
+      UPDATE subscription SET ${work}_at = now_ms() + i.in_ms, ${work}_lease = NULL
+      FROM ${input} AS i WHERE subscription.id = i.id
+        AND (CASE WHEN i.lease IS NULL THEN subscription.${work}_lease IS NULL OR subscription.${work}_at <= now_ms() ELSE subscription.${work}_lease = i.lease END)`,
   });
 
 const extendOf = (work: Work) =>
   statement({
     columns: { id: 'text', lease: 'text', lease_ms: 'bigint' },
     sql: (input) => `
-      UPDATE subscription AS s SET ${work}_at = now_ms() + i.lease_ms
-      FROM ${input} AS i WHERE s.id = i.id AND s.${work}_lease = i.lease RETURNING s.id`,
+      UPDATE subscription SET ${work}_at = now_ms() + i.lease_ms
+      FROM ${input} AS i WHERE subscription.id = i.id AND subscription.${work}_lease = i.lease RETURNING subscription.id`,
   });
 
 const reschedule = { read: rescheduleOf('read'), delivery: rescheduleOf('delivery') };

@@ -2,8 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { createMemorySchedules } from '../../src/state/former/memory-schedules.ts';
 import { failedMessage, manageStored, storeSubscriptions } from '../kit/stored-subscriptions.ts';
+import { newSubscriptions } from '../kit/subscription-table.ts';
+import type { TestScope } from '../kit/test-scope.ts';
 import { axeViolations } from './accessibility.ts';
 import { skipWithoutChromium, usePages } from './browser.ts';
 import { startSampleDashboard } from './sample-dashboard.ts';
@@ -21,8 +22,9 @@ const dead = {
 };
 const figures = { waits: 312, streams: 24, pollsPerSecond: 3.4, overduePolls: 2 };
 
-const storeSample = () =>
+const storeSample = (t: TestScope) =>
   storeSubscriptions(
+    t,
     { paymentId: 'active-payment', since },
     { paymentId: 'failing-payment', failedReads: 4, readError: 'the bank answered 401', since },
     { paymentId: 'late-payment', message: { ...failedMessage, since }, since },
@@ -35,7 +37,7 @@ describe('the section of the console about notifications', { skip: skipWithoutCh
   const pages = usePages();
 
   test('shows the figures and the dead letters, sends one or all again, and ends a subscription, without a violation of axe-core', async (t) => {
-    const { manage } = await storeSample();
+    const { manage } = await storeSample(t);
     const dashboard = await startSampleDashboard(t, { subscriptions: manage, figures });
     const options = { colorScheme: 'light', viewport: { width: 1440, height: 900 } } as const;
     const page = await pages.signIn(t, dashboard, options, dashboard.token);
@@ -90,10 +92,7 @@ describe('the section of the console about notifications', { skip: skipWithoutCh
 
   test('says how to turn webhooks on while no client has them, and shows an operator who may only read no action', async (t) => {
     const off = await startSampleDashboard(t, {
-      subscriptions: manageStored(
-        createMemorySchedules(() => performance.now()),
-        [],
-      ),
+      subscriptions: manageStored(await newSubscriptions(t), []),
     });
     const page = await pages.signIn(t, off, {}, off.token);
     const panel = page.getByRole('region', { name: 'Notifications', exact: true });
@@ -101,7 +100,7 @@ describe('the section of the console about notifications', { skip: skipWithoutCh
     await panel.getByRole('link', { name: 'How webhooks work' }).waitFor();
     assert.equal(await panel.locator('#subscriptions').isVisible(), false);
 
-    const { manage } = await storeSample();
+    const { manage } = await storeSample(t);
     const on = await startSampleDashboard(t, { subscriptions: manage });
     const asReader = await pages.signIn(t, on, {}, 'token-of-rita');
     const read = asReader.getByRole('region', { name: 'Notifications', exact: true });
@@ -110,7 +109,7 @@ describe('the section of the console about notifications', { skip: skipWithoutCh
   });
 
   test('has no violation of axe-core in the dark theme on a narrow screen', async (t) => {
-    const { manage } = await storeSample();
+    const { manage } = await storeSample(t);
     const dashboard = await startSampleDashboard(t, { subscriptions: manage, figures });
     const options = { colorScheme: 'dark', viewport: { width: 390, height: 844 } } as const;
     const page = await pages.signIn(t, dashboard, options, dashboard.token);

@@ -6,13 +6,15 @@ import supertest from 'supertest';
 import type { ManageSubscriptions } from '../../src/notifications/manage-subscriptions.ts';
 import { GatewayError } from '../../src/request/errors.ts';
 import { failedMessage, storeSubscriptions } from '../kit/stored-subscriptions.ts';
+import type { TestScope } from '../kit/test-scope.ts';
 import { asOperator, asReader, passedPreflight, startAdminApi } from './admin-api-under-test.ts';
 
 const dead = { ...failedMessage, deadSince: 5 };
 const reason = 'the endpoint works again';
 
-async function startWith(changes: Partial<ManageSubscriptions> = {}) {
+async function startWith(t: TestScope, changes: Partial<ManageSubscriptions> = {}) {
   const { manage } = await storeSubscriptions(
+    t,
     { paymentId: 'active' },
     { paymentId: 'dead', message: dead },
     { paymentId: 'of till', tenant: 'tenant-2', message: dead },
@@ -26,8 +28,8 @@ async function startWith(changes: Partial<ManageSubscriptions> = {}) {
 }
 
 describe('the admin API for webhooks', () => {
-  test('counts the subscriptions of each tenant, and names the clients and the limit of the polls', async () => {
-    const { get } = await startWith();
+  test('counts the subscriptions of each tenant, and names the clients and the limit of the polls', async (t) => {
+    const { get } = await startWith(t);
     const { body } = await get('/notifications/summary').expect(200);
     assert.deepEqual(body, {
       clients: ['client'],
@@ -39,15 +41,15 @@ describe('the admin API for webhooks', () => {
     });
   });
 
-  test('shows a subscription by its id', async () => {
-    const { get } = await startWith();
+  test('shows a subscription by its id', async (t) => {
+    const { get } = await startWith(t);
     const [listed] = (await get('/notifications?payment=dead').expect(200)).body;
     assert.deepEqual((await get(`/notifications/${listed.id}`).expect(200)).body, listed);
     await get('/notifications/unknown').expect(404);
   });
 
-  test('sends the dead letters of one tenant or of all again, and records it', async () => {
-    const { get, post } = await startWith();
+  test('sends the dead letters of one tenant or of all again, and records it', async (t) => {
+    const { get, post } = await startWith(t);
     const body = { action: 'resend', reason };
     assert.deepEqual((await post('/notifications', { ...body, tenant: 'till' }).expect(200)).body, {
       resent: 1,
@@ -68,13 +70,13 @@ describe('the admin API for webhooks', () => {
     );
   });
 
-  test('records what was sent again or ended, without the values of the query of its URL', async () => {
-    const { manage } = await storeSubscriptions({
+  test('records what was sent again or ended, without the values of the query of its URL', async (t) => {
+    const { manage } = await storeSubscriptions(t, {
       paymentId: 'dead',
       message: dead,
       url: 'https://tpp.example/hooks?token=secret',
     });
-    const { get, post } = await startWith(manage);
+    const { get, post } = await startWith(t, manage);
     const [{ id }] = (await get('/notifications').expect(200)).body;
     await post(`/notifications/${id}`, { action: 'resend', reason }).expect(204);
     await post(`/notifications/${id}`, { action: 'end', reason }).expect(204);
@@ -92,8 +94,8 @@ describe('the admin API for webhooks', () => {
     );
   });
 
-  test('records how many were sent again before the shared state became unavailable', async () => {
-    const { get, post } = await startWith({
+  test('records how many were sent again before the shared state became unavailable', async (t) => {
+    const { get, post } = await startWith(t, {
       async *resendDead() {
         yield 200;
         throw new GatewayError('STATE_UNAVAILABLE', 'the shared state is unavailable');
@@ -104,8 +106,8 @@ describe('the admin API for webhooks', () => {
     assert.deepEqual([record.outcome, record.details.resent], ['failed', 200]);
   });
 
-  test('refuses changes without a reason, with another action, or by an operator who may only read', async () => {
-    const { get, post } = await startWith();
+  test('refuses changes without a reason, with another action, or by an operator who may only read', async (t) => {
+    const { get, post } = await startWith(t);
     for (const body of [{ action: 'resend' }, { action: 'end', reason }, { reason }])
       await post('/notifications', body).expect(400);
     await post('/notifications', { action: 'resend', reason }, asReader).expect(403);

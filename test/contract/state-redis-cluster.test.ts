@@ -9,7 +9,6 @@ import { testKeyValues } from './key-values-contract.ts';
 import { testPubSub } from './pubsub-contract.ts';
 import { createRedisTestStore } from './redis-test-store.ts';
 import { testRequestLog } from './request-log-contract.ts';
-import { testSchedules } from './schedules-contract.ts';
 import { testTokenBuckets } from './token-buckets-contract.ts';
 
 const urls = skipWithoutRedisServer ? [] : (await startRedisCluster(scopeOfAllTests())).urls;
@@ -22,7 +21,6 @@ const cluster: RawStateUnderTest = {
 describe('the Redis cluster state', () => {
   testKeyValues(cluster);
   testInvalidUtf8(cluster);
-  testSchedules(cluster);
   testTokenBuckets(cluster);
   testPubSub(cluster);
   testRequestLog(cluster);

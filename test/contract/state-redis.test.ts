@@ -8,7 +8,6 @@ import { testKeyValues } from './key-values-contract.ts';
 import { testPubSub } from './pubsub-contract.ts';
 import { createRedisTestStore } from './redis-test-store.ts';
 import { testRequestLog } from './request-log-contract.ts';
-import { testSchedules } from './schedules-contract.ts';
 import { testTokenBuckets } from './token-buckets-contract.ts';
 
 const url = skipWithoutRedis ? '' : await sharedRedisUrl(scopeOfAllTests());
@@ -21,7 +20,6 @@ const redis: RawStateUnderTest = {
 describe('the Redis state', () => {
   testKeyValues(redis);
   testInvalidUtf8(redis);
-  testSchedules(redis);
   testTokenBuckets(redis);
   testPubSub(redis);
   testRequestLog(redis);

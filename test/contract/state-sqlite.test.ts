@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { describe } from 'node:test';
-import { encryptKeyValues, encryptSchedules } from '../../src/state/encryption.ts';
+import { encryptKeyValues } from '../../src/state/encryption.ts';
 import { encryptRequestLog } from '../../src/state/former/encrypted-request-log.ts';
 import { createSqliteState } from '../../src/state/former/sqlite.ts';
 import type { State } from '../../src/state/ports.ts';
@@ -10,7 +10,6 @@ import { temporaryFolder } from '../kit/folder.ts';
 import { testKeyValues } from './key-values-contract.ts';
 import { testPubSub } from './pubsub-contract.ts';
 import { testRequestLog } from './request-log-contract.ts';
-import { testSchedules } from './schedules-contract.ts';
 import { createManualClock, type StateUnderTest } from './state-contract.ts';
 import { testTokenBuckets } from './token-buckets-contract.ts';
 
@@ -38,7 +37,6 @@ const sqlite = (wrap: (state: State) => State = (state) => state): StateUnderTes
 
 describe('the SQLite state', () => {
   testKeyValues(sqlite());
-  testSchedules(sqlite());
   testTokenBuckets(sqlite());
   testPubSub(sqlite());
   testRequestLog(sqlite());
@@ -50,9 +48,7 @@ describe('the encrypted SQLite state', () => {
     ...state,
     keyValues: encryptKeyValues(state.keyValues, keys),
     requestLog: encryptRequestLog(state.requestLog, keys),
-    schedules: encryptSchedules(state.schedules, keys),
   }));
   testKeyValues(encrypted);
-  testSchedules(encrypted);
   testRequestLog(encrypted);
 });

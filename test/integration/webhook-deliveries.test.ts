@@ -1,4 +1,4 @@
-/** Messages of subscriptions on a real Redis: several processes, endpoints of all kinds, kill -9, and a restart of Redis. */
+/** Messages of subscriptions on a real PostgreSQL: several processes, endpoints of all kinds, kill -9, and a restart of the database. */
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -6,12 +6,17 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { describe, test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
-import { type Subscription, serializeSubscription } from '../../src/notifications/subscription.ts';
-import { queueNames } from '../../src/notifications/subscription-store.ts';
-import type { Schedules } from '../../src/state/former/schedules.ts';
-import { createRedisState } from '../../src/state/redis.ts';
+import {
+  createSubscriptionStore,
+  type SubscriptionStore,
+} from '../../src/notifications/subscription-store.ts';
+import { migrateDatabase } from '../../src/store/gateway-database.ts';
+import { connectPostgres } from '../../src/store/postgres.ts';
+import { createSubscriptionTable } from '../../src/store/subscriptions.ts';
 import { startChildReaper } from '../kit/child-reaper.ts';
-import { skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
+import { newMigratedPostgres } from '../kit/database.ts';
+import { skipWithoutPostgres, startPostgres } from '../kit/postgres.ts';
+import { subscriptionSince } from '../kit/subscription.ts';
 import type { TestScope } from '../kit/test-scope.ts';
 import { startWebhookReceiver, type WebhookReceiver } from '../kit/webhook-receiver.ts';
 import type { WorkerSettings } from '../kit/webhook-worker.ts';
@@ -21,18 +26,15 @@ const tenant = 'tenant';
 const secret = `whsec_${randomBytes(32).toString('base64')}`;
 const perEndpoint = 30;
 
-describe('webhooks on Redis', { skip: skipWithoutRedisServer }, () => {
-  test('every message is delivered, repeats have the same id, and no forbidden address is connected to, although each process is killed and Redis restarts', async (t) => {
-    const redis = await startRedis(t, ['--appendonly', 'yes', '--appendfsync', 'always']);
-    const prefix = 'test:';
+describe('webhooks on PostgreSQL', { skip: skipWithoutPostgres }, () => {
+  test('every message is delivered, repeats have the same id, and no forbidden address is connected to, although each process is killed and the database restarts', async (t) => {
+    const postgres = await startPostgres(t);
+    await migrateDatabase({ postgres: postgres.url, file: null });
     const endpoints = await startEndpoints(t);
-    const state = createRedisState({ kind: 'single', url: redis.url }, prefix, () => {}, 2_000);
-    t.after(() => state.close());
-    await state.open();
+    const store = storeIn(t, postgres.url);
 
     const settings: WorkerSettings = {
-      redisUrl: redis.url,
-      prefix,
+      postgres: postgres.url,
       tenant,
       secret,
       urls: endpoints.map(({ url }) => new URL(url).origin),
@@ -45,7 +47,7 @@ describe('webhooks on Redis', { skip: skipWithoutRedisServer }, () => {
     };
     for (const { name, url } of endpoints) {
       const indexes = Array.from({ length: perEndpoint }, (_, index) => index);
-      await Promise.all(indexes.map((index) => storeWithMessage(state.schedules, `${name}-${index}`, url)));
+      await Promise.all(indexes.map((index) => storeWithMessage(store, `${name}-${index}`, url)));
     }
 
     let workers = await Promise.all([startWorker(t, settings), startWorker(t, settings)]);
@@ -56,8 +58,8 @@ describe('webhooks on Redis', { skip: skipWithoutRedisServer }, () => {
       killed?.kill('SIGKILL');
       workers = [...others, await startWorker(t, settings)];
       if (round === 1) {
-        await redis.kill();
-        await redis.restart();
+        await postgres.kill();
+        await postgres.restart();
       }
     }
 
@@ -77,7 +79,7 @@ describe('webhooks on Redis', { skip: skipWithoutRedisServer }, () => {
     const gone = endpoints.find(({ name }) => name === 'gone');
     await until(30_000, 'the endpoint that answers 410 gets no further messages', async () => {
       const left = await Promise.all(
-        Array.from({ length: perEndpoint }, (_, index) => state.schedules.read(`gone-${index}`)),
+        Array.from({ length: perEndpoint }, (_, index) => store.read(`gone-${index}`)),
       );
       return left.every((record) => record === undefined);
     });
@@ -85,25 +87,22 @@ describe('webhooks on Redis', { skip: skipWithoutRedisServer }, () => {
     for (const { name } of reachable)
       await until(30_000, `the subscriptions of ${name} have ended`, async () => {
         const left = await Promise.all(
-          Array.from({ length: perEndpoint }, (_, index) => state.schedules.read(`${name}-${index}`)),
+          Array.from({ length: perEndpoint }, (_, index) => store.read(`${name}-${index}`)),
         );
         return left.every((record) => record === undefined);
       });
   });
 
   test('a message that a killed process was sending is sent by another one, under the same id', async (t) => {
-    const redis = await startRedis(t);
+    const postgres = await newMigratedPostgres();
     const receiver = await startWebhookReceiver(t);
     receiver.answerWith((response, _received, number) => {
       if (number > 1) response.writeHead(204).end(); // the first attempt hangs
     });
-    const state = createRedisState({ kind: 'single', url: redis.url }, 'test:', () => {}, 2_000);
-    t.after(() => state.close());
-    await state.open();
+    const store = storeIn(t, postgres);
     const url = `http://127.0.0.1:${receiver.port}/`;
     const settings = {
-      redisUrl: redis.url,
-      prefix: 'test:',
+      postgres,
       tenant,
       secret,
       urls: [url],
@@ -111,14 +110,14 @@ describe('webhooks on Redis', { skip: skipWithoutRedisServer }, () => {
       timeoutMs: 60_000,
     };
     const first = await startWorker(t, settings);
-    await storeWithMessage(state.schedules, 'payment', url);
+    await storeWithMessage(store, 'payment', url);
     await until(20_000, 'the first process sends it', () => receiver.received.length === 1);
     await startWorker(t, settings);
     first.kill('SIGKILL');
     await until(20_000, 'the second process sends it', () => receiver.received.length === 2);
     const ids = receiver.received.map(({ headers }) => headers['webhook-id']);
     assert.equal(ids[0], ids[1]);
-    await until(20_000, 'the subscription has ended', async () => !(await state.schedules.read('payment')));
+    await until(20_000, 'the subscription has ended', async () => !(await store.read('payment')));
   });
 });
 
@@ -186,22 +185,19 @@ function assertOneIdPerPayment({ receiver }: Endpoint): void {
   }
 }
 
-async function storeWithMessage(schedules: Schedules, paymentId: string, url: string): Promise<void> {
+function storeIn(t: TestScope, postgres: string): SubscriptionStore {
+  const database = connectPostgres(postgres);
+  t.after(() => database.close());
+  return createSubscriptionStore(createSubscriptionTable(database));
+}
+
+async function storeWithMessage(store: SubscriptionStore, paymentId: string, url: string): Promise<void> {
   const nowMs = Date.now();
-  const subscription: Subscription = {
-    v: 1,
+  const subscription = subscriptionSince(nowMs, {
     id: randomUUID(),
     tenant,
-    environment: 'environment',
-    client: 'client',
-    paymentService: 'payments',
-    paymentProduct: 'sepa-credit-transfers',
     paymentId,
     url,
-    content: 'PROCESS',
-    since: nowMs,
-    until: nowMs + 3_600_000,
-    headers: [],
     sequence: 1,
     status: { hash: 'hash', code: 'ACCC', finality: 'final', since: nowMs },
     message: {
@@ -212,10 +208,8 @@ async function storeWithMessage(schedules: Schedules, paymentId: string, url: st
       since: nowMs,
       failedAttempts: 0,
     },
-  };
-  await schedules.write(paymentId, 0, serializeSubscription(subscription), [
-    { queue: queueNames.delivery(tenant), inMs: 0 },
-  ]);
+  });
+  await store.replace(paymentId, () => ({ subscription, delivery: { inMs: 0 } }));
 }
 
 async function startWorker(t: TestScope, settings: WorkerSettings): Promise<ChildProcess> {

@@ -132,7 +132,6 @@ export function createHistoryRedis(processes: SimulatedProcesses, server: Simula
   return {
     stateOf: (process) => ({
       keyValues: remote(process, () => stored.keyValues),
-      schedules: remote(process, () => stored.schedules),
       tokenBuckets: remote(process, () => stored.tokenBuckets),
       requestLog: remote(process, () => stored.requestLog),
       pubsub: {

@@ -5,20 +5,11 @@ import {
   createManageSubscriptions,
   type ManageSubscriptions,
 } from '../../src/notifications/manage-subscriptions.ts';
-import { isFailing, type Subscription, serializeSubscription } from '../../src/notifications/subscription.ts';
-import {
-  createSubscriptionStore,
-  queueNames,
-  subscriptionKeyOf,
-} from '../../src/notifications/subscription-store.ts';
-import { createMemorySchedules } from '../../src/state/former/memory-schedules.ts';
-import type { Schedules } from '../../src/state/former/schedules.ts';
+import type { Subscription } from '../../src/notifications/subscription.ts';
+import { subscriptionIdOf } from '../../src/notifications/subscription-store.ts';
 import { subscriptionSince } from './subscription.ts';
-
-interface StoredSubscriptions {
-  readonly schedules: Schedules;
-  readonly manage: ManageSubscriptions;
-}
+import { newSubscriptions, type StoredSubscriptions } from './subscription-table.ts';
+import type { TestScope } from './test-scope.ts';
 
 /** A message that an endpoint has not accepted yet. */
 export const failedMessage = {
@@ -36,13 +27,14 @@ const hourMs = 3_600_000;
 /**
  * Of the tenants `shop` (`tenant-1`) and `till` (`tenant-2`) in the environment `sandbox`.
  *
- * @param stored what differs from an active subscription of `shop`
+ * @param subscriptions what differs from an active subscription of `shop`
  */
 export async function storeSubscriptions(
-  ...stored: readonly (Partial<Subscription> & Pick<Subscription, 'paymentId'>)[]
-): Promise<StoredSubscriptions> {
-  const schedules = createMemorySchedules(() => performance.now());
-  for (const one of stored) {
+  t: TestScope,
+  ...subscriptions: readonly (Partial<Subscription> & Pick<Subscription, 'paymentId'>)[]
+): Promise<{ readonly stored: StoredSubscriptions; readonly manage: ManageSubscriptions }> {
+  const stored = await newSubscriptions(t);
+  for (const one of subscriptions) {
     const subscription = subscriptionSince(0, {
       tenant: 'tenant-1',
       environment: 'environment-1',
@@ -50,43 +42,30 @@ export async function storeSubscriptions(
       sequence: 1,
       ...one,
     });
-    const isDead = one.message?.deadSince !== undefined;
-    const { tenant, environment, paymentId } = subscription;
-    await schedules.write(
-      subscriptionKeyOf(tenant, paymentKeyOf(environment, paymentId)),
-      0,
-      serializeSubscription(subscription),
-      [
-        { queue: queueNames.poll(subscription), inMs: hourMs },
-        ...(isFailing(subscription) ? [{ queue: queueNames.failing(tenant), inMs: hourMs }] : []),
-        ...(one.message && !isDead ? [{ queue: queueNames.delivery(tenant), inMs: hourMs }] : []),
-        ...(isDead ? [{ queue: queueNames.dead(tenant), inMs: hourMs }] : []),
-      ],
-    );
+    const { tenant, environment, paymentId, message } = subscription;
+    await stored.put(subscription, {
+      id: subscriptionIdOf(tenant, `${environment} ${paymentId}`),
+      readInMs: hourMs,
+      ...(message && message.deadSince === undefined && { deliveryInMs: hourMs }),
+    });
   }
-  return { schedules, manage: manageStored(schedules) };
+  return { stored, manage: manageStored(stored) };
 }
 
-/** What operators can do with the subscriptions of these schedules. */
+/** What operators can do with these subscriptions. */
 export function manageStored(
-  schedules: Schedules,
+  { table, store }: StoredSubscriptions,
   clients: readonly string[] = ['client'],
 ): ManageSubscriptions {
-  const identities = {
-    tenants: () => [
-      { name: 'shop', id: 'tenant-1' },
-      { name: 'till', id: 'tenant-2' },
-    ],
-    environments: () => [{ name: 'sandbox', id: 'environment-1' }],
-  };
+  const tenants = () => [
+    { name: 'shop', id: 'tenant-1' },
+    { name: 'till', id: 'tenant-2' },
+  ];
   return createManageSubscriptions({
-    ...identities,
-    schedules,
-    store: createSubscriptionStore(schedules),
-    count: createCountSubscriptions({ ...identities, schedules }),
+    tenants,
+    environments: () => [{ name: 'sandbox', id: 'environment-1' }],
+    store,
+    count: createCountSubscriptions({ table, tenants }),
     clients: () => clients,
-    paymentKeyOf,
   });
 }
-
-const paymentKeyOf = (environmentId: string, paymentId: string) => `${environmentId} ${paymentId}`;

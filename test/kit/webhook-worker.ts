@@ -1,14 +1,14 @@
-/** A process that delivers the messages of one tenant from a Redis: `node webhook-worker.ts SETTINGS`, with SETTINGS in JSON. */
+/** A process that delivers the messages of one tenant from PostgreSQL: `node webhook-worker.ts SETTINGS`, with SETTINGS in JSON. */
 
 import { parseWebhookSecrets } from '../../src/config/webhook-secrets.ts';
 import { createDeliveries } from '../../src/notifications/deliver-messages.ts';
 import { createPostWebhook } from '../../src/notifications/post-webhook.ts';
 import { createSubscriptionStore } from '../../src/notifications/subscription-store.ts';
-import { createRedisState } from '../../src/state/redis.ts';
+import { connectPostgres } from '../../src/store/postgres.ts';
+import { createSubscriptionTable } from '../../src/store/subscriptions.ts';
 
 export interface WorkerSettings {
-  readonly redisUrl: string;
-  readonly prefix: string;
+  readonly postgres: string;
   readonly tenant: string;
   readonly secret: string;
   readonly urls: readonly string[];
@@ -17,17 +17,16 @@ export interface WorkerSettings {
   readonly timeoutMs: number;
 }
 
-const { redisUrl, prefix, tenant, secret, urls, names, timeoutMs }: WorkerSettings = JSON.parse(
+const { postgres, tenant, secret, urls, names, timeoutMs }: WorkerSettings = JSON.parse(
   process.argv[2] ?? '',
 );
 
-const state = createRedisState({ kind: 'single', url: redisUrl }, prefix, () => {}, 500);
-await state.open();
-const { schedules } = state;
+const database = connectPostgres(postgres);
+const table = createSubscriptionTable(database);
 const counts = new Map<string, number>();
 const deliveries = createDeliveries({
-  schedules,
-  store: createSubscriptionStore(schedules),
+  table,
+  store: createSubscriptionStore(table),
   post: createPostWebhook({
     isAllowedPrivate: () => false,
     timeoutMs,
@@ -41,7 +40,7 @@ const deliveries = createDeliveries({
   tenantIds: () => [tenant],
   clientOf: () => ({ urls, secrets: parseWebhookSecrets(secret) }),
   statusUrlOf: ({ paymentId }) => `https://gateway.example/v1/payments/x/${paymentId}/status`,
-  settings: () => ({ retryForMs: 72 * 3_600_000, keepForMs: 30 * 24 * 3_600_000 }),
+  retryForMs: () => 72 * 3_600_000,
   onAttempt: () => {},
   onBug: console.error,
 });
@@ -49,6 +48,6 @@ const timer = setInterval(() => void deliveries.run(), 500);
 process.on('SIGTERM', async () => {
   clearInterval(timer);
   await deliveries.stop();
-  await state.close();
+  await database.close();
 });
 process.stdout.write('ready\n');

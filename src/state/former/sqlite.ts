@@ -10,7 +10,6 @@ import { claimFile, createIfMissing, createSameFileCheck } from '../../store/sql
 import { createMemoryState } from '../memory.ts';
 import type { State } from '../ports.ts';
 import { createRequestLogTables, createSqliteRequestLog, requestLogSchema } from './sqlite-request-log.ts';
-import { createScheduleTables, createSqliteSchedules, schedulesSchema } from './sqlite-schedules.ts';
 
 /** Identifies our files (PRAGMA application_id): "Pstk". */
 const applicationId = 0x5073746b;
@@ -74,10 +73,6 @@ export function createSqliteState(
       remove: (key) => change(({ removeValue }) => removeValue(key)),
       removeIf: (key, expected) => change(({ removeValueIf }) => removeValueIf(key, expected)),
     },
-    schedules: createSqliteSchedules(
-      (operation) => read(({ schedules }) => operation(schedules)),
-      (operation) => change(({ schedules }) => operation(schedules)),
-    ),
     tokenBuckets,
     pubsub,
     requestLog: createSqliteRequestLog(
@@ -89,7 +84,7 @@ export function createSqliteState(
         createIfMissing(file);
         database = new DatabaseSync(file, { timeout: lockTimeoutMs });
         claimFile(file, database, { applicationId, version: schemaVersion, schema });
-        database.exec(`${requestLogSchema}; ${schedulesSchema}`);
+        database.exec(requestLogSchema);
         openTables = createTables(database, createPersistentClock(clocks, savedTimeIn(database)));
         isOpenFile = createSameFileCheck(file);
       } catch (error) {
@@ -123,7 +118,7 @@ const clockSavedEveryMs = 60_000;
 type Tables = ReturnType<typeof createTables>;
 
 /**
- * The operations of `KeyValues`, `Schedules` and `RequestLog`, synchronously. They throw what SQLite throws; changes must run in `transact`.
+ * The operations of `KeyValues` and `RequestLog`, synchronously. They throw what SQLite throws; changes must run in `transact`.
  *
  * @param now milliseconds since 1970; never runs backwards, not even across restarts
  */
@@ -188,7 +183,6 @@ function createTables(database: DatabaseSync, now: () => number) {
         currentValue(key, nowMs) === expected.toWellFormed() ? remove.run(bytesOf(key)) : undefined,
       ),
     requestLog: createRequestLogTables(prepare, now),
-    schedules: createScheduleTables(prepare, now),
   };
 }
 

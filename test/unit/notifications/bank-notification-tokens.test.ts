@@ -1,36 +1,49 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
+import type { EncryptionKeys } from '../../../src/config/encryption-keys.ts';
 import { createBankNotificationTokens } from '../../../src/notifications/bank-notification-tokens.ts';
-import { encryptKeyValues } from '../../../src/state/encryption.ts';
-import { createMemoryState } from '../../../src/state/memory.ts';
-import type { KeyValues } from '../../../src/state/ports.ts';
+import { createTextEncryption } from '../../../src/state/encryption.ts';
+import {
+  type BankNotificationTable,
+  createBankNotificationTable,
+} from '../../../src/store/bank-notifications.ts';
+import { newMemoryDatabase } from '../../kit/database.ts';
 
 const hour = 3_600_000;
 
-function createInstance(keyValues: Parameters<typeof createBankNotificationTokens>[0]['keyValues']) {
+const newTable = () => createBankNotificationTable(newMemoryDatabase());
+
+function createInstance(
+  table: Pick<BankNotificationTable, 'readSecret' | 'writeSecret'>,
+  keys: readonly [] | EncryptionKeys = [],
+) {
   const time = { nowMs: 1_790_000_000_000 };
+  const encryption = createTextEncryption(keys);
   return {
-    tokens: createBankNotificationTokens({ keyValues, keepForMs: () => hour, now: () => time.nowMs }),
+    tokens: createBankNotificationTokens({
+      table,
+      encryption,
+      keepForMs: () => hour,
+      now: () => time.nowMs,
+    }),
     time,
   };
 }
 
-async function issued(
-  environment = 'production',
-  { keyValues }: { keyValues: KeyValues } = createMemoryState(),
-) {
-  const { tokens, time } = createInstance(keyValues);
+async function issued(environment = 'production', keys: readonly [] | EncryptionKeys = []) {
+  const table = newTable();
+  const { tokens, time } = createInstance(table, keys);
   await tokens.refresh();
   const token = tokens.create(environment);
   assert.ok(token);
-  return { keyValues, tokens, time, token };
+  return { table, tokens, time, token };
 }
 
 describe('the token of a notification', () => {
   test('is verified by every instance, also after a restart', async () => {
-    const { keyValues, token } = await issued();
-    const other = createInstance(keyValues).tokens;
+    const { table, token } = await issued();
+    const other = createInstance(table).tokens;
     assert.equal(other.verify(token.text, ['production']), 'unavailable');
     await other.refresh();
     assert.deepEqual(other.verify(token.text, ['sandbox', 'production']), {
@@ -70,57 +83,51 @@ describe('the token of a notification', () => {
     assert.equal(new Set(ids).size, 100);
   });
 
-  test('is verified without the shared state', async () => {
-    const { keyValues, token } = await issued();
-    const read: KeyValues['read'] = (key) => keyValues.read(key);
-    const calls: string[] = [];
+  test('is verified without the database', async () => {
+    const { table, token } = await issued();
+    let reads = 0;
     const { tokens } = createInstance({
-      ...keyValues,
-      read(key) {
-        calls.push(key);
-        return read(key);
+      ...table,
+      readSecret() {
+        reads += 1;
+        return table.readSecret();
       },
     });
     await tokens.refresh();
-    const before = calls.length;
+    const before = reads;
     tokens.verify(token.text, ['production']);
     tokens.verify(`A${token.text.slice(1)}`, ['production']);
-    assert.equal(calls.length, before);
+    assert.equal(reads, before);
   });
 });
 
 describe('the secret of the tokens', () => {
   test('is the same for instances that generate it at the same time', async () => {
-    const { keyValues } = createMemoryState();
-    const [one, other] = [createInstance(keyValues).tokens, createInstance(keyValues).tokens];
+    const table = newTable();
+    const [one, other] = [createInstance(table).tokens, createInstance(table).tokens];
     await Promise.all([one.refresh(), other.refresh()]);
     const token = one.create('production');
     assert.ok(token && other.verify(token.text, ['production']));
   });
 
-  test('is not known before the shared state was read: no token is created', () => {
-    const { keyValues } = createMemoryState();
-    assert.equal(createInstance(keyValues).tokens.create('production'), undefined);
+  test('is not known before the database was read: no token is created', () => {
+    assert.equal(createInstance(newTable()).tokens.create('production'), undefined);
   });
 
   test('survives the rotation of the encryption key', async () => {
-    const { keyValues } = createMemoryState();
     const [older, newer] = [randomBytes(32), randomBytes(32)];
-    const { token } = await issued('production', { keyValues: encryptKeyValues(keyValues, [older]) });
-    await createInstance(encryptKeyValues(keyValues, [newer, older])).tokens.refresh();
+    const { table, token } = await issued('production', [older]);
+    await createInstance(table, [newer, older]).tokens.refresh();
 
-    const last = createInstance(encryptKeyValues(keyValues, [newer])).tokens;
+    const last = createInstance(table, [newer]).tokens;
     await last.refresh();
     assert.ok(last.verify(token.text, ['production']));
   });
 
   test('is kept by an instance that knows it, after another instance has encrypted it with a key that this one lacks', async () => {
-    const { keyValues } = createMemoryState();
     const [older, newer] = [randomBytes(32), randomBytes(32)];
-    const { tokens: first, token } = await issued('production', {
-      keyValues: encryptKeyValues(keyValues, [older]),
-    });
-    const second = createInstance(encryptKeyValues(keyValues, [newer, older])).tokens;
+    const { table, tokens: first, token } = await issued('production', [older]);
+    const second = createInstance(table, [newer, older]).tokens;
     await second.refresh();
 
     await first.refresh();
@@ -130,10 +137,10 @@ describe('the secret of the tokens', () => {
   });
 
   test('is replaced if it cannot be decrypted any more', async () => {
-    const { keyValues } = createMemoryState();
-    await createInstance(encryptKeyValues(keyValues, [randomBytes(32)])).tokens.refresh();
-    const encrypted = encryptKeyValues(keyValues, [randomBytes(32)]);
-    const [one, other] = [createInstance(encrypted).tokens, createInstance(encrypted).tokens];
+    const table = newTable();
+    await createInstance(table, [randomBytes(32)]).tokens.refresh();
+    const key = randomBytes(32);
+    const [one, other] = [createInstance(table, [key]).tokens, createInstance(table, [key]).tokens];
     await one.refresh();
     await other.refresh();
     const token = one.create('production');

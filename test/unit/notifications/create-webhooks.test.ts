@@ -2,13 +2,14 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
 import { createWebhooks } from '../../../src/notifications/create-webhooks.ts';
-import { serializeSubscription } from '../../../src/notifications/subscription.ts';
-import { queueNames, subscriptionKeyOf } from '../../../src/notifications/subscription-store.ts';
+import { subscriptionIdOf } from '../../../src/notifications/subscription-store.ts';
 import type { WebhookConfig } from '../../../src/notifications/webhook-config.ts';
 import { type Identities, namesAsIdentities } from '../../../src/request/identities.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
+import type { WorkQueue } from '../../../src/store/subscriptions.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { subscriptionSince } from '../../kit/subscription.ts';
+import { newSubscriptions } from '../../kit/subscription-table.ts';
 import { until } from '../../kit/within.ts';
 
 /** The ids after tenant `former` and environment `old` were removed from the configuration. */
@@ -29,18 +30,20 @@ const subscription = subscriptionSince(0, {
   headers: [['Authorization', 'Bearer token']],
 });
 
-/** Webhooks of this configuration. `taken`: the queues that were searched for due records. */
-function startWebhooks(t: TestContext, clients: WebhookConfig['clients'] = new Map()) {
-  const { schedules, keyValues } = createMemoryState();
-  const taken: string[] = [];
+/** Webhooks of this configuration. `searched`: the queues that were searched for due work. */
+async function startWebhooks(t: TestContext, clients: WebhookConfig['clients'] = new Map()) {
+  const { keyValues } = createMemoryState();
+  const { table, store, put } = await newSubscriptions(t);
+  const searched: WorkQueue[] = [];
   const webhooks = createWebhooks({
-    schedules: {
-      ...schedules,
-      take(queue, ...limits) {
-        taken.push(queue);
-        return schedules.take(queue, ...limits);
+    table: {
+      ...table,
+      take(work, queues, ...limits) {
+        searched.push(...queues);
+        return table.take(work, queues, ...limits);
       },
     },
+    keys: [],
     events: { publish() {}, subscribe: () => () => {} },
     reads: {
       current: undefined,
@@ -68,7 +71,7 @@ function startWebhooks(t: TestContext, clients: WebhookConfig['clients'] = new M
     statusReadOf: () => undefined,
     authorisationReadOf: () => undefined,
   };
-  return { webhooks, schedules, taken };
+  return { webhooks, store, put, searched };
 }
 
 describe('the webhooks of a gateway', () => {
@@ -77,14 +80,12 @@ describe('the webhooks of a gateway', () => {
     ['in an environment that was removed', { environment: 'old' }],
   ] as const)
     test(`end a subscription ${what} when its time is over, and list it until then`, async (t) => {
-      const { webhooks, schedules } = startWebhooks(t);
-      const stored = { ...subscription, ...owner };
-      const due = [{ queue: queueNames.poll(stored), inMs: 0 }];
-      await schedules.write('key', 0, serializeSubscription(stored), due);
+      const { webhooks, store, put } = await startWebhooks(t);
+      await put({ ...subscription, ...owner }, { id: 'key', readInMs: 0 });
       const [listed] = await webhooks.manage.list({});
       assert.equal(listed?.paymentId, 'payment');
       webhooks.run();
-      await until(5_000, 'it has ended', async () => !(await schedules.read('key')));
+      await until(5_000, 'it has ended', async () => !(await store.read('key')));
     });
 
   test('search only the queue of the payment after a notification of the bank', async (t) => {
@@ -96,16 +97,19 @@ describe('the webhooks of a gateway', () => {
       secrets: [randomBytes(32)],
     } as const;
     const clients = new Map([[client.name, client]]);
-    const { webhooks, schedules, taken } = startWebhooks(t, clients);
+    const { webhooks, put, searched } = await startWebhooks(t, clients);
     const stored = { ...subscription, until: Date.now() + 3_600_000 };
     const payment = { tenantId: 'tenant-1', paymentKey: 'sandbox payment' };
-    const due = [{ queue: queueNames.poll(stored), inMs: 3_600_000 }];
-    const key = subscriptionKeyOf(payment.tenantId, payment.paymentKey);
-    await schedules.write(key, 0, serializeSubscription(stored), due);
+    const id = subscriptionIdOf(payment.tenantId, payment.paymentKey);
+    await put(stored, { id, readInMs: 3_600_000 });
 
     await webhooks.onBankNotification(payment);
 
-    await until(5_000, 'it is searched', () => taken.length > 0);
-    assert.deepEqual(new Set(taken), new Set([queueNames.poll(stored)]));
+    await until(5_000, 'it is searched', () => searched.length > 0);
+    const { tenant, environment } = stored;
+    assert.deepEqual(
+      searched.map((queue) => [queue.tenant, queue.environment]),
+      [[tenant, environment]],
+    );
   });
 });

@@ -3,11 +3,11 @@ import { randomBytes } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
 import { createDeliveries, type DeliveryDependencies } from '../../../src/notifications/deliver-messages.ts';
 import type { AttemptResult } from '../../../src/notifications/post-webhook.ts';
-import { type Subscription, serializeSubscription } from '../../../src/notifications/subscription.ts';
-import { createSubscriptionStore, queueNames } from '../../../src/notifications/subscription-store.ts';
-import { GatewayError } from '../../../src/request/errors.ts';
-import { createMemorySchedules } from '../../../src/state/former/memory-schedules.ts';
+import type { Subscription } from '../../../src/notifications/subscription.ts';
+import { createSubscriptionStore } from '../../../src/notifications/subscription-store.ts';
+import { DatabaseError } from '../../../src/store/database.ts';
 import { subscriptionSince } from '../../kit/subscription.ts';
+import { newSubscriptions, unreadable } from '../../kit/subscription-table.ts';
 import { until } from '../../kit/within.ts';
 
 const hour = 3_600_000;
@@ -31,14 +31,13 @@ const subscriptionWith = (paymentId: string, message: Partial<Subscription['mess
     },
   });
 
-function setUp(t: TestContext, overrides: Partial<DeliveryDependencies> = {}) {
-  const clock = { aheadMs: 0 };
-  const schedules = createMemorySchedules(() => performance.now() + clock.aheadMs);
-  const store = createSubscriptionStore(schedules);
+async function setUp(t: TestContext, overrides: Partial<DeliveryDependencies> = {}) {
+  const stored = await newSubscriptions(t);
+  const { table, store } = stored;
   const sent: string[] = [];
   const results: AttemptResult[] = [];
   const deliveries = createDeliveries({
-    schedules,
+    table,
     store,
     async post(_url, headers) {
       sent.push(String(headers['webhook-id']));
@@ -47,22 +46,18 @@ function setUp(t: TestContext, overrides: Partial<DeliveryDependencies> = {}) {
     tenantIds: () => ['tenant'],
     clientOf: () => ({ urls: ['https://tpp.example/hooks'], secrets: [randomBytes(32)] }),
     statusUrlOf: () => 'https://gateway.example/status',
-    settings: () => ({ retryForMs: 72 * hour, keepForMs: 30 * 24 * hour }),
+    retryForMs: () => 72 * hour,
     onAttempt() {},
     onBug: assert.ifError,
     ...overrides,
   });
   t.after(() => deliveries.stop());
   return {
-    clock,
-    schedules,
+    ...stored,
     sent,
     results,
     deliveries,
-    async add(subscription: Subscription) {
-      const due = [{ queue: queueNames.delivery('tenant'), inMs: 0 }];
-      await schedules.write(subscription.paymentId, 0, serializeSubscription(subscription), due);
-    },
+    add: (subscription: Subscription) => stored.put(subscription, { deliveryInMs: 0 }),
     read: store.read,
     /** Looks for due messages until the condition holds. */
     runUntil: (what: string, condition: () => boolean | Promise<boolean>) =>
@@ -70,34 +65,33 @@ function setUp(t: TestContext, overrides: Partial<DeliveryDependencies> = {}) {
         await deliveries.run();
         return condition();
       }),
-    count: (queue: string) => schedules.count(queue),
   };
 }
 
 describe('the deliveries', () => {
   test('remove a message that was delivered, and the subscription after the final one', async (t) => {
-    const { add, read, runUntil, count, sent } = setUp(t);
+    const { add, read, runUntil, workOf, sent } = await setUp(t);
     await add(subscriptionWith('one'));
     await add(subscriptionWith('other', { final: true, transactionStatus: 'ACCC' }));
     await runUntil('both are delivered', async () => !(await read('one'))?.message && !(await read('other')));
     assert.deepEqual(sent.toSorted(), ['message of one', 'message of other']);
     assert.equal((await read('one'))?.sequence, 1);
-    assert.deepEqual(await count(queueNames.delivery('tenant')), { all: 0, due: 0 });
+    assert.deepEqual(await workOf('delivery'), { all: 0, due: 0, leased: 0 });
   });
 
   test('make the status of another authorisation due, which has waited for the message', async (t) => {
-    const { add, read, runUntil, count } = setUp(t);
+    const { add, read, runUntil, workOf } = await setUp(t);
     const ended = { type: 'authorisations', id: 'b', scaStatus: 'failed', reported: 'received', since: 0 };
     await add({ ...subscriptionWith('one'), content: 'SCA', authorisations: [ended] });
     await add(subscriptionWith('other'));
     await runUntil('both are delivered', async () => {
       return !(await read('one'))?.message && !(await read('other'))?.message;
     });
-    assert.deepEqual(await count(queueNames.poll(subscriptionWith('one'))), { all: 1, due: 1 });
+    assert.deepEqual(await workOf('read'), { all: 1, due: 1, leased: 0 });
   });
 
   test('repeat a failed message under the same id when it is due again', async (t) => {
-    const { add, read, runUntil, results, sent, clock, deliveries } = setUp(t);
+    const { add, read, runUntil, results, sent, clock, deliveries } = await setUp(t);
     results.push(failed, failed);
     await add(subscriptionWith('payment'));
     await runUntil('it has failed', async () => (await read('payment'))?.message?.failedAttempts === 1);
@@ -112,7 +106,7 @@ describe('the deliveries', () => {
   });
 
   test('make the failed messages of an endpoint due when it accepts one', async (t) => {
-    const { add, read, runUntil, results, clock, sent } = setUp(t);
+    const { add, read, runUntil, results, clock, sent } = await setUp(t);
     const payments = ['a', 'b', 'c', 'd', 'e'];
     results.push(...payments.map(() => failed));
     for (const payment of payments) {
@@ -128,18 +122,18 @@ describe('the deliveries', () => {
   });
 
   test('keep a dead letter after retryFor', async (t) => {
-    const { add, read, runUntil, results, count, sent, deliveries } = setUp(t);
+    const { add, read, runUntil, results, workOf, countsOf, sent, deliveries } = await setUp(t);
     results.push(failed);
     await add(subscriptionWith('payment', { since: Date.now() - 73 * hour }));
     await runUntil('it is a dead letter', async () => Boolean((await read('payment'))?.message?.deadSince));
-    assert.deepEqual(await count(queueNames.dead('tenant')), { all: 1, due: 0 });
-    assert.deepEqual(await count(queueNames.delivery('tenant')), { all: 0, due: 0 });
+    assert.equal((await countsOf('tenant')).dead, 1);
+    assert.deepEqual(await workOf('delivery'), { all: 0, due: 0, leased: 0 });
     await deliveries.run();
     assert.equal(sent.length, 1);
   });
 
   test('end the subscription when the endpoint answers 410', async (t) => {
-    const { add, read, runUntil, results } = setUp(t);
+    const { add, read, runUntil, results } = await setUp(t);
     results.push({ kind: 'gone' });
     await add(subscriptionWith('payment'));
     await runUntil('it has ended', async () => !(await read('payment')));
@@ -153,7 +147,7 @@ describe('the deliveries', () => {
     ],
   ] as const)
     test(`send nothing to a URL ${what}`, async (t) => {
-      const { add, read, runUntil, sent } = setUp(t, { clientOf });
+      const { add, read, runUntil, sent } = await setUp(t, { clientOf });
       await add(subscriptionWith('payment'));
       await runUntil('it has failed', async () => (await read('payment'))?.message?.failedAttempts === 1);
       assert.deepEqual(sent, []);
@@ -163,7 +157,7 @@ describe('the deliveries', () => {
     let sending = 0;
     const sent: string[] = [];
     const first = Promise.withResolvers<void>();
-    const { add, read, runUntil, schedules, deliveries } = setUp(t, {
+    const { add, put, read, runUntil, deliveries } = await setUp(t, {
       async post(_url, headers) {
         sending += 1;
         assert.equal(sending, 1);
@@ -175,11 +169,7 @@ describe('the deliveries', () => {
     });
     await add(subscriptionWith('payment'));
     await runUntil('it is being sent', () => sent.length === 1);
-    const record = await schedules.read('payment');
-    const newer = subscriptionWith('payment', { id: 'newer', sequence: 2 });
-    await schedules.write('payment', record?.version ?? 0, serializeSubscription(newer), [
-      { queue: queueNames.delivery('tenant'), inMs: 0 },
-    ]);
+    await put(subscriptionWith('payment', { id: 'newer', sequence: 2 }), { deliveryInMs: 0 });
     await deliveries.run();
     assert.equal(sent.length, 1);
     first.resolve();
@@ -189,36 +179,26 @@ describe('the deliveries', () => {
 
   test('look at few of the messages for a slow endpoint, however many are due', async (t) => {
     let moves = 0;
-    const schedules = createMemorySchedules(() => performance.now() + clock.aheadMs);
-    const { clock, runUntil } = setUp(t, {
-      schedules: {
-        ...schedules,
-        reschedule(...change) {
-          moves += 1;
-          return schedules.reschedule(...change);
-        },
-      },
+    const { clock, runUntil, table, workOf, add } = await setUp(t, {
       post: (_url, _headers, _body, signal) =>
         new Promise((resolve) => signal.addEventListener('abort', () => resolve(failed))),
     });
+    const { reschedule } = table;
+    table.reschedule = (...change) => {
+      moves += 1;
+      return reschedule(...change);
+    };
     const messages = 500;
-    for (let index = 0; index < messages; index++) {
-      const due = [{ queue: queueNames.delivery('tenant'), inMs: 0 }];
-      const text = serializeSubscription(subscriptionWith(`payment-${index}`));
-      await schedules.write(`payment-${index}`, 0, text, due);
-    }
+    for (let index = 0; index < messages; index++) await add(subscriptionWith(`payment-${index}`));
     for (let second = 0; second < 20; second++) {
-      await runUntil(
-        'none is due',
-        async () => (await schedules.count(queueNames.delivery('tenant'))).due === 0,
-      );
+      await runUntil('none is due', async () => (await workOf('delivery')).due === 0);
       clock.aheadMs += 1_000;
     }
     assert.ok(moves < 6 * messages, `${moves} moves`);
   });
 
   test('make the failed messages of an endpoint due when it accepts a new one', async (t) => {
-    const { add, read, runUntil, results } = setUp(t);
+    const { add, read, runUntil, results } = await setUp(t);
     results.push(failed);
     await add(subscriptionWith('old', { failedAttempts: 5 }));
     await runUntil('it has failed', async () => (await read('old'))?.message?.failedAttempts === 6);
@@ -234,7 +214,7 @@ describe('the deliveries', () => {
     test(`send a message to the new URL at once if the former one answers ${what} after the change`, async (t) => {
       const first = Promise.withResolvers<AttemptResult>();
       const urls: string[] = [];
-      const { add, read, schedules, runUntil } = setUp(t, {
+      const { add, put, read, runUntil } = await setUp(t, {
         async post({ href }) {
           urls.push(href);
           return urls.length === 1 ? first.promise : delivered;
@@ -246,9 +226,7 @@ describe('the deliveries', () => {
       });
       await add(subscriptionWith('payment', { failedAttempts: 6 }));
       await runUntil('it is being sent', () => urls.length === 1);
-      const record = await schedules.read('payment');
-      const moved = { ...subscriptionWith('payment'), url: 'https://new.example/', since: Date.now() + 1 };
-      await schedules.write('payment', record?.version ?? 0, serializeSubscription(moved), []);
+      await put({ ...subscriptionWith('payment'), url: 'https://new.example/', since: Date.now() + 1 });
       first.resolve(result);
       await runUntil('it is sent to the new URL', () => urls.length === 2);
       await runUntil('it is delivered', async () => !(await read('payment'))?.message);
@@ -258,39 +236,36 @@ describe('the deliveries', () => {
 
   test('leave a subscription alone that an instance with another encryption key has changed', async (t) => {
     const first = Promise.withResolvers<AttemptResult>();
-    const { add, sent, schedules, runUntil, deliveries } = setUp(t, { post: () => first.promise });
+    const { add, sent, makeUnreadable, textOf, workOf, runUntil, deliveries } = await setUp(t, {
+      post: () => first.promise,
+    });
     await add(subscriptionWith('payment'));
-    await runUntil(
-      'it is being sent',
-      async () => (await schedules.count(queueNames.delivery('tenant'))).due === 0,
-    );
-    const record = await schedules.read('payment');
-    await schedules.write('payment', record?.version ?? 0, 'sealed:1:unreadable', []);
+    await runUntil('it is being sent', async () => (await workOf('delivery')).due === 0);
+    await makeUnreadable('payment');
     first.resolve({ kind: 'gone' });
     await deliveries.stop();
-    assert.equal((await schedules.read('payment'))?.text, 'sealed:1:unreadable');
+    assert.equal(await textOf('payment'), unreadable);
     assert.deepEqual(sent, []);
   });
 
-  test('record a result when the shared state is available again, and do not send the message again', async (t) => {
-    const schedules = createMemorySchedules(() => performance.now());
+  test('record a result when the database is available again, and do not send the message again', async (t) => {
     let failures = 1;
-    const { sent, deliveries } = setUp(t, {
-      schedules,
+    const { table, put } = await newSubscriptions(t);
+    const { sent, deliveries } = await setUp(t, {
+      table,
       store: createSubscriptionStore({
-        ...schedules,
+        ...table,
         write: async (...args) => {
-          if (failures-- > 0) throw new GatewayError('STATE_UNAVAILABLE', 'The shared state is unavailable.');
-          return schedules.write(...args);
+          if (failures-- > 0) throw new DatabaseError('it is away', 'unknown');
+          return table.write(...args);
         },
       }),
     });
-    const due = [{ queue: queueNames.delivery('tenant'), inMs: 0 }];
-    await schedules.write('payment', 0, serializeSubscription(subscriptionWith('payment')), due);
+    await put(subscriptionWith('payment'), { deliveryInMs: 0 });
     await deliveries.run();
     await until(10_000, 'the result is recorded', async () => {
-      const record = await schedules.read('payment');
-      return record !== undefined && !record.text.includes('"message"');
+      const text = (await table.read('payment'))?.text;
+      return text !== undefined && !text.includes('"message"');
     });
     assert.deepEqual(sent, ['message of payment']);
   });

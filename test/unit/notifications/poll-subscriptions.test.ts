@@ -9,21 +9,14 @@ import type {
   StatusReadResult,
   SubscriptionReader,
 } from '../../../src/notifications/read-subscription.ts';
+import { isFailing, type Subscription, settledForMs } from '../../../src/notifications/subscription.ts';
 import {
-  isFailing,
-  type Subscription,
-  serializeSubscription,
-  settledForMs,
-} from '../../../src/notifications/subscription.ts';
-import {
-  createSubscriptionStore,
   otherInstanceDelayMs,
-  queueNames,
   type SubscriptionStore,
 } from '../../../src/notifications/subscription-store.ts';
-import { createMemorySchedules } from '../../../src/state/former/memory-schedules.ts';
 import { subscriptionSince } from '../../kit/subscription.ts';
-import { within } from '../../kit/within.ts';
+import { newSubscriptions, unreadable } from '../../kit/subscription-table.ts';
+import { until, within } from '../../kit/within.ts';
 
 const hour = 3_600_000;
 
@@ -52,9 +45,8 @@ async function setUp(
     readonly duringRead?: (store: SubscriptionStore) => Promise<void>;
   } = {},
 ) {
-  const clock = { aheadMs: 0 };
-  const schedules = createMemorySchedules(() => performance.now() + clock.aheadMs);
-  const store = createSubscriptionStore(schedules);
+  const stored = await newSubscriptions(t);
+  const { clock, table, store } = stored;
   const seen = { reads: 0, messages: 0 };
   const failing: boolean[] = [];
   const scaResults = [...scaReads];
@@ -67,9 +59,9 @@ async function setUp(
     readAuthorisation: async () => scaResults.shift() ?? assert.fail('no authorisation is to be read'),
   };
   const polls = createSubscriptionPolls({
-    schedules,
+    table,
     store,
-    owners: () => [{ tenant: 'tenant', environment: 'environment' }],
+    queues: () => [{ tenant: 'tenant', environment: 'environment' }],
     isAllowed: () => true,
     reader,
     intervalMs: ({ status }) => (status?.finality === 'final' ? undefined : hour),
@@ -85,24 +77,25 @@ async function setUp(
   return {
     clock,
     failing,
-    countFailing: async () => (await schedules.count(queueNames.failing('tenant'))).all,
+    countFailing: async () => (await stored.countsOf('tenant')).failing,
     seen,
     polls,
-    schedules,
+    stored,
     read: () => store.read('key'),
-    dueReads: async () => (await schedules.count(queueNames.poll(subscription))).due,
+    dueReads: async () => (await stored.workOf('read')).due,
     counts: async () => ({
-      polls: (await schedules.count(queueNames.poll(subscription))).all,
-      deliveries: (await schedules.count(queueNames.delivery('tenant'))).due,
+      polls: (await stored.workOf('read')).all,
+      deliveries: (await stored.workOf('delivery')).due,
     }),
-    async run(stored: Subscription = subscription) {
-      const queue = queueNames.poll(stored);
-      await schedules.write('key', 0, serializeSubscription(stored), [
-        { queue, inMs: 0 },
-        ...(isFailing(stored) ? [{ queue: queueNames.failing('tenant'), inMs: hour }] : []),
-      ]);
+    /** @param isEnded whether the read has ended when the instance stops */
+    async run(
+      first: Subscription = subscription,
+      isEnded = async () => (await stored.workOf('read')).leased === 0,
+    ) {
+      await stored.put(first, { id: 'key', readInMs: 0 });
       await polls.run();
-      await polls.stop(); // waits for the poll
+      await until(5_000, 'it is read', isEnded);
+      await polls.stop();
     },
   };
 }
@@ -118,7 +111,7 @@ describe('the polls of subscriptions', () => {
 
   test('read once more, at once, after a notification of the bank that arrives during a read', async (t) => {
     const duringRead = (store: SubscriptionStore) =>
-      store.change('key', (current) => current && { subscription: { ...current, pushes: 1 }, due: [] });
+      store.change('key', (current) => current && { subscription: { ...current, pushes: 1 } });
     for (const result of [statusOf('ACTC'), statusOf('RCVD'), { kind: 'known', dueInMs: hour } as const]) {
       const { run, dueReads } = await setUp(t, result, { duringRead });
       await run();
@@ -169,30 +162,29 @@ describe('the polls of subscriptions', () => {
   });
 
   test('leave a subscription alone that an instance with another encryption key has changed', async (t) => {
-    const { run, schedules } = await setUp(t, statusOf('ACTC'), {
+    const { run, stored } = await setUp(t, statusOf('ACTC'), {
       reader: {
         async readStatus() {
-          const record = await schedules.read('key');
-          await schedules.write('key', record?.version ?? 0, 'sealed:1:unreadable', []);
+          await stored.makeUnreadable('key');
           return statusOf('ACTC');
         },
         readAuthorisation: () => assert.fail('no authorisation is to be read'),
       },
     });
-    await run();
-    assert.equal((await schedules.read('key'))?.text, 'sealed:1:unreadable');
+    await run(subscription, async () => (await stored.textOf('key')) === unreadable);
+    assert.equal(await stored.textOf('key'), unreadable);
   });
 
   test('are left to an instance with other settings: soon at first, and less often the longer nothing changes', () => {
-    const delayAfter = (ms: number) => otherInstanceDelayMs({ version: 1_000, text: '' }, 1_000 + ms);
+    const delayAfter = (ms: number) => otherInstanceDelayMs({ changedAtMs: 1_000 }, 1_000 + ms);
     assert.deepEqual([0, hour, 1_000 * hour].map(delayAfter), [5_000, hour / 10, 6 * hour]);
   });
 
   test('of one environment do not wait for the permits of another one', async (t) => {
     const tenants = Array.from({ length: 10 }, (_, index) => `tenant-${index}`);
     const read = Promise.withResolvers<void>();
-    const { schedules, polls } = await setUp(t, statusOf('ACTC'), {
-      owners: () =>
+    const { stored, polls } = await setUp(t, statusOf('ACTC'), {
+      queues: () =>
         ['slow', 'fast'].flatMap((environment) => tenants.map((tenant) => ({ tenant, environment }))),
       reader: {
         readStatus({ environment }, signal) {
@@ -204,12 +196,11 @@ describe('the polls of subscriptions', () => {
         readAuthorisation: () => assert.fail('no authorisation is to be read'),
       },
     });
-    const add = async (owner: Pick<Subscription, 'tenant' | 'environment'>, paymentId: string) => {
-      const text = serializeSubscription({ ...subscription, ...owner, paymentId });
-      await schedules.write(`${owner.tenant} ${paymentId}`, 0, text, [
-        { queue: queueNames.poll(owner), inMs: 0 },
-      ]);
-    };
+    const add = (owner: Pick<Subscription, 'tenant' | 'environment'>, paymentId: string) =>
+      stored.put(
+        { ...subscription, ...owner, paymentId },
+        { id: `${owner.tenant} ${paymentId}`, readInMs: 0 },
+      );
     for (const tenant of tenants)
       for (let index = 0; index < 10; index++) await add({ tenant, environment: 'slow' }, `slow-${index}`);
     await polls.run();
@@ -266,26 +257,21 @@ describe('the polls of subscriptions', () => {
   });
 
   test('change nothing if another poller has read the status', async (t) => {
-    const { run, read, clock, schedules } = await setUp(t, { kind: 'known', dueInMs: 5_000 });
+    const { run, read, clock, dueReads } = await setUp(t, { kind: 'known', dueInMs: 5_000 });
     await run();
     assert.deepEqual(await read(), subscription);
-    const queue = queueNames.poll(subscription);
-    assert.equal((await schedules.count(queue)).due, 0);
+    assert.equal(await dueReads(), 0);
     clock.aheadMs = 5_000;
-    assert.equal((await schedules.count(queue)).due, 1);
+    assert.equal(await dueReads(), 1);
   });
 
   test('wait as long as the bank asks for', async (t) => {
     const intervalMs = () => 1_000;
-    const { run, clock, schedules } = await setUp(
-      t,
-      { kind: 'failed', retryAfterMs: 60_000 },
-      { intervalMs },
-    );
+    const { run, clock, dueReads } = await setUp(t, { kind: 'failed', retryAfterMs: 60_000 }, { intervalMs });
     await run();
-    const dueAfter = async (ms: number) => {
+    const dueAfter = (ms: number) => {
       clock.aheadMs = ms;
-      return (await schedules.count(queueNames.poll(subscription))).due;
+      return dueReads();
     };
     assert.deepEqual([await dueAfter(50_000), await dueAfter(60_000)], [0, 1]);
   });
@@ -295,9 +281,10 @@ describe('the polls of subscriptions', () => {
       readStatus: () => new Promise(() => {}),
       readAuthorisation: () => assert.fail(),
     };
-    const { run, read, counts } = await setUp(t, statusOf('ACTC'), { reader });
-    await run();
+    const { run, read, counts, dueReads } = await setUp(t, statusOf('ACTC'), { reader });
+    await run(subscription, async () => true);
     assert.deepEqual(await read(), subscription);
+    assert.equal(await dueReads(), 1);
     assert.deepEqual(await counts(), { polls: 1, deliveries: 0 });
   });
 
@@ -416,12 +403,10 @@ describe('the polls of subscriptions with SCA', () => {
         return { kind: 'status', scaStatus: 'psuIdentified' };
       },
     };
-    const { run, read, schedules } = await setUp(t, statusOf('RCVD'), { reader });
+    const { run, read, stored } = await setUp(t, statusOf('RCVD'), { reader });
     startAnother = async () => {
-      const record = await schedules.read('key');
-      assert.ok(record);
       const both = { ...sca, authorisations: [running, { ...running, id: 'b' }] };
-      await schedules.write('key', record.version, serializeSubscription(both), []);
+      await stored.put(both, { id: 'key' });
     };
     await run(sca);
     const authorisations = (await read())?.authorisations?.map(({ id, scaStatus }) => [id, scaStatus]);

@@ -1,75 +1,85 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
-import { createQueueWorker, type LeasedRecord } from '../../../src/notifications/queue-worker.ts';
-import { GatewayError } from '../../../src/request/errors.ts';
-import { createMemorySchedules } from '../../../src/state/former/memory-schedules.ts';
+import { describe, type TestContext, test } from 'node:test';
+import {
+  createQueueWorker,
+  type LeasedWork,
+  type QueueWorkerDependencies,
+} from '../../../src/notifications/queue-worker.ts';
+import { DatabaseError } from '../../../src/store/database.ts';
+import type { SubscriptionTable } from '../../../src/store/subscriptions.ts';
+import { subscriptionSince } from '../../kit/subscription.ts';
+import { newSubscriptions } from '../../kit/subscription-table.ts';
 import { until } from '../../kit/within.ts';
 
-async function createSchedules(...queues: readonly (readonly [name: string, records: number])[]) {
-  const schedules = createMemorySchedules(() => performance.now());
-  for (const [queue, records] of queues)
-    for (let index = 0; index < records; index++)
-      await schedules.write(`${queue} ${index}`, 0, '', [{ queue, inMs: 0 }]);
-  return schedules;
+/** Subscriptions of these tenants with deliveries that are due. */
+async function storeDue(t: TestContext, counts: Readonly<Record<string, number>>) {
+  const stored = await newSubscriptions(t);
+  for (const [tenant, count] of Object.entries(counts))
+    for (let index = 0; index < count; index++)
+      await stored.put(subscriptionSince(Date.now(), { tenant, paymentId: `${tenant} ${index}` }), {
+        deliveryInMs: 0,
+      });
+  return stored;
 }
 
+const createWorker = (dependencies: Omit<QueueWorkerDependencies, 'work' | 'onBug'>) =>
+  createQueueWorker({ work: 'delivery', onBug: assert.ifError, ...dependencies });
+
+const queuesOf = (...tenants: readonly string[]) => tenants.map((tenant) => ({ tenant }));
+
+const endWork = (table: SubscriptionTable, { taken: { id, lease } }: LeasedWork, inMs?: number) =>
+  table.reschedule('delivery', id, { inMs, lease });
+
 describe('the worker on queues', () => {
-  test('takes records of all queues in turn, no more than it may have, and the rest when some are done', async (t) => {
-    const schedules = await createSchedules(['large', 30], ['small', 2]);
-    const working: LeasedRecord[] = [];
+  test('takes work of all queues in turn, no more than it may have, and the rest when some is done', async (t) => {
+    const { table, workOf } = await storeDue(t, { large: 30, small: 2 });
+    const working: LeasedWork[] = [];
     const ends: (() => void)[] = [];
-    const worker = createQueueWorker({
-      schedules,
-      queues: () => ['large', 'small'],
-      maxRecords: 6,
+    const worker = createWorker({
+      table,
+      queues: () => queuesOf('large', 'small'),
+      maxAtOnce: 6,
       maxPerQueue: 4,
-      onBug: assert.ifError,
       async handle(leased) {
         working.push(leased);
         await new Promise<void>((resolve) => ends.push(resolve));
-        await schedules.reschedule(leased.key, {
-          queue: leased.queue,
-          inMs: undefined,
-          lease: leased.lease(),
-        });
+        await endWork(table, leased);
       },
     });
     t.after(() => worker.stop());
     await worker.run();
-    const queues = working.map(({ queue }) => queue);
-    assert.equal(queues.filter((queue) => queue === 'large').length, 4);
-    assert.equal(queues.filter((queue) => queue === 'small').length, 2);
+    const tenants = working.map(({ taken: { tenant } }) => tenant);
+    assert.equal(tenants.filter((tenant) => tenant === 'large').length, 4);
+    assert.equal(tenants.filter((tenant) => tenant === 'small').length, 2);
 
-    await until(5_000, 'all records are done', async () => {
+    await until(5_000, 'all work is done', async () => {
       for (const end of ends.splice(0)) end();
-      const counts = await Promise.all(['large', 'small'].map(schedules.count));
-      return counts.every(({ all }) => all === 0);
+      return (await workOf('delivery')).all === 0;
     });
     assert.equal(working.length, 32);
-    assert.equal(new Set(working.map(({ key }) => key)).size, 32);
+    assert.equal(new Set(working.map(({ taken: { id } }) => id)).size, 32);
   });
 
-  test('looks again only into queues that may have more when some records are done, and gives each of them its turn', async (t) => {
-    const schedules = await createSchedules(['large', 30], ['small', 6]);
+  test('looks again only into queues that may have more when some work is done, and gives each of them its turn', async (t) => {
+    const { table } = await storeDue(t, { large: 30, small: 6 });
     const searched: string[] = [];
     const ends: (() => void)[] = [];
     const handled: string[] = [];
-    const worker = createQueueWorker({
-      schedules: {
-        ...schedules,
-        take(queue, ...more) {
-          searched.push(queue);
-          return schedules.take(queue, ...more);
+    const worker = createWorker({
+      table: {
+        ...table,
+        take(work, queues, ...more) {
+          searched.push(...queues.map(({ tenant }) => tenant));
+          return table.take(work, queues, ...more);
         },
       },
-      queues: () => ['empty', 'large', 'nothing due', 'small'],
-      maxRecords: 4,
+      queues: () => queuesOf('empty', 'large', 'nothing due', 'small'),
+      maxAtOnce: 4,
       maxPerQueue: 2,
-      onBug: assert.ifError,
-      async handle({ key, queue, lease }) {
-        handled.push(queue);
+      async handle(leased) {
+        handled.push(leased.taken.tenant);
         await new Promise<void>((resolve) => ends.push(resolve));
-        await schedules.reschedule(key, { queue, inMs: undefined, lease: lease() });
+        await endWork(table, leased);
       },
     });
     t.after(() => {
@@ -83,48 +93,48 @@ describe('the worker on queues', () => {
 
     for (let done = 1; done <= 6; done++) {
       ends.shift()?.();
-      await until(5_000, 'another record follows', () => handled.length === 4 + done);
+      await until(5_000, 'more work follows', () => handled.length === 4 + done);
     }
     assert.deepEqual(new Set(searched), new Set(['large', 'small']));
-    assert.equal(handled.filter((queue) => queue === 'large').length, 5);
-    assert.equal(handled.filter((queue) => queue === 'small').length, 5);
+    assert.equal(handled.filter((tenant) => tenant === 'large').length, 5);
+    assert.equal(handled.filter((tenant) => tenant === 'small').length, 5);
   });
 
-  test('interrupts the work when another instance has taken the record, and when it stops', async (t) => {
-    const schedules = await createSchedules(['queue', 1]);
+  test('interrupts the work when its lease is lost, and when the instance stops', async (t) => {
+    const { table, workOf } = await storeDue(t, { tenant: 1 });
     t.mock.timers.enable({ apis: ['setInterval'] });
     const ended: boolean[] = [];
-    const onEnd = (isLost: boolean) => void ended.push(isLost);
-    const worker = createQueueWorker({
-      schedules,
-      queues: () => ['queue'],
-      maxRecords: 1,
-      maxPerQueue: 1,
-      onBug: assert.ifError,
+    const one = { queues: () => queuesOf('tenant'), maxAtOnce: 1, maxPerQueue: 1 };
+    let extended = 0;
+    const worker = createWorker({
+      ...one,
+      table: {
+        ...table,
+        extend(...leases) {
+          extended += 1;
+          return table.extend(...leases);
+        },
+      },
       async handle(leased) {
         await new Promise((resolve) => leased.signal.addEventListener('abort', resolve, { once: true }));
-        onEnd(leased.isLost());
-        await schedules.reschedule(leased.key, { queue: 'queue', inMs: 0, lease: leased.lease() });
+        ended.push(leased.isLost());
+        await endWork(table, leased, 0);
       },
     });
     await worker.run();
     t.mock.timers.tick(2_000);
-    assert.deepEqual(ended, [], 'the lease was extended');
+    await until(5_000, 'the lease is extended', () => extended === 1);
+    assert.equal(ended.length, 0);
     await worker.stop();
     assert.deepEqual(ended, [false]);
-    assert.deepEqual(await schedules.count('queue'), { all: 1, due: 1 }, 'another instance can take it');
+    assert.deepEqual(await workOf('delivery'), { all: 1, due: 1, leased: 0 }, 'another instance can take it');
 
-    const [lease, ...others] = await schedules.take('queue', 1, 1);
-    assert.equal(others.length, 0);
-    const second = createQueueWorker({
-      schedules: { ...schedules, take: async () => (lease ? [lease] : []), extend: async () => undefined },
-      queues: () => ['queue'],
-      maxRecords: 1,
-      maxPerQueue: 1,
-      onBug: assert.ifError,
+    const second = createWorker({
+      ...one,
+      table: { ...table, extend: async () => new Set<string>() },
       async handle(leased) {
         await new Promise((resolve) => leased.signal.addEventListener('abort', resolve, { once: true }));
-        onEnd(leased.isLost());
+        ended.push(leased.isLost());
       },
     });
     await second.run();
@@ -134,22 +144,21 @@ describe('the worker on queues', () => {
     await second.stop();
   });
 
-  test('goes on after the shared state was unavailable', async (t) => {
-    const schedules = await createSchedules(['queue', 1]);
+  test('goes on after the database was unavailable', async (t) => {
+    const { table } = await storeDue(t, { tenant: 1 });
     let isAvailable = false;
     const taken: string[] = [];
-    const worker = createQueueWorker({
-      schedules: {
-        ...schedules,
-        take: async (...args) => (isAvailable ? schedules.take(...args) : Promise.reject(new Error('away'))),
+    const worker = createWorker({
+      table: {
+        ...table,
+        take: async (...args) => (isAvailable ? table.take(...args) : Promise.reject(new Error('away'))),
       },
-      queues: () => ['queue'],
-      maxRecords: 1,
+      queues: () => queuesOf('tenant'),
+      maxAtOnce: 1,
       maxPerQueue: 1,
-      onBug: assert.ifError,
-      async handle({ key }) {
-        taken.push(key);
-        throw new GatewayError('STATE_UNAVAILABLE', 'The shared state is unavailable.');
+      async handle(leased) {
+        taken.push(leased.taken.id);
+        throw new DatabaseError('it is away', 'none');
       },
     });
     t.after(() => worker.stop());
@@ -157,6 +166,6 @@ describe('the worker on queues', () => {
     assert.deepEqual(taken, []);
     isAvailable = true;
     await worker.run();
-    assert.deepEqual(taken, ['queue 0']);
+    assert.deepEqual(taken, ['tenant 0']);
   });
 });

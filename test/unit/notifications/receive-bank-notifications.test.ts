@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createBankNotificationGap } from '../../../src/notifications/bank-notification-gap.ts';
-import { createNotifiedPayments } from '../../../src/notifications/notified-payments.ts';
 import { createBankNotificationReceiver } from '../../../src/notifications/receive-bank-notifications.ts';
 import { stateUnavailable } from '../../../src/request/errors.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import type { KeyValues } from '../../../src/state/ports.ts';
+import { createBankNotificationTable } from '../../../src/store/bank-notifications.ts';
+import { DatabaseError } from '../../../src/store/database.ts';
+import { newMemoryDatabase } from '../../kit/database.ts';
 import { until } from '../../kit/within.ts';
 
 const payment = { tenantId: 'shop', paymentKey: 'status:payment' };
@@ -31,6 +33,15 @@ function startInstances(count: number, { keyValues } = createMemoryState()) {
     replace: counted('replace'),
     removeIf: counted('removeIf'),
   } satisfies Partial<Record<keyof KeyValues, never>>;
+  const database = newMemoryDatabase();
+  const payments = createBankNotificationTable({
+    ...database,
+    query(...statement) {
+      commands.push('query');
+      if (!state.isAvailable) return Promise.reject(new DatabaseError('cut off', 'none'));
+      return database.query(...statement);
+    },
+  });
   const receivers = Array.from({ length: count }, (_, instance) => {
     const gap = createBankNotificationGap({
       keyValues: shared,
@@ -40,8 +51,8 @@ function startInstances(count: number, { keyValues } = createMemoryState()) {
         reads.push({ instance, paymentKey, atMs: performance.now() });
       },
     });
-    const payments = createNotifiedPayments(shared, () => 60_000);
-    return createBankNotificationReceiver({ payments, gap, pauseMs: 5, retryMs: 5, maxPending });
+    const keepForMs = () => 60_000;
+    return createBankNotificationReceiver({ payments, keepForMs, gap, pauseMs: 5, retryMs: 5, maxPending });
   });
   const stop = () => Promise.all(receivers.map((receiver) => receiver.stop()));
   return { receivers, reads, commands, state, stop };
@@ -112,7 +123,7 @@ describe('notifications of a bank', () => {
     const started = startInstances(2);
     t.after(started.stop);
     instanceOf(started, 1).accept('id');
-    await until(5_000, 'it is looked up', () => started.commands.includes('writeIfAbsent'));
+    await until(5_000, 'it is looked up', () => started.commands.length === 2);
     assert.deepEqual(started.reads, []);
 
     instanceOf(started).record('id', payment);
@@ -126,7 +137,7 @@ describe('notifications of a bank', () => {
     assert.deepEqual(started.reads, []);
   });
 
-  test('are kept during an outage of the shared state, and so are the payments of tokens', async (t) => {
+  test('are kept during an outage of the database and of Redis, and so are the payments of tokens', async (t) => {
     const started = startInstances(1);
     t.after(started.stop);
     started.state.isAvailable = false;

@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type SubscribeDependencies, subscribe } from '../../../src/notifications/subscribe.ts';
-import { createSubscriptionStore, subscriptionKeyOf } from '../../../src/notifications/subscription-store.ts';
+import { createSubscriptionStore, subscriptionIdOf } from '../../../src/notifications/subscription-store.ts';
 import { type HeaderField, type HeaderFields, headerValue, headerValues } from '../../../src/pis/headers.ts';
-import { GatewayError } from '../../../src/request/errors.ts';
 import type { PisResponse, RoutedRequest } from '../../../src/request/messages.ts';
-import { createMemoryState } from '../../../src/state/memory.ts';
+import { DatabaseError } from '../../../src/store/database.ts';
+import { createSubscriptionTable, noSubscriptions } from '../../../src/store/subscriptions.ts';
+import { newMemoryDatabase } from '../../kit/database.ts';
 import { environmentOf } from '../../kit/environment.ts';
 import { withMeaning } from '../../kit/meaning.ts';
+import { unreadable } from '../../kit/subscription-table.ts';
 import { authorisation, cancellation, initiation, preferred, requestOf, uri } from './write-fixture.ts';
 
 const created: PisResponse = {
@@ -21,17 +23,16 @@ const created: PisResponse = {
 
 const accepted = withMeaning(requestOf(initiation).operation, created);
 
-const key = subscriptionKeyOf('tenant', 'sandbox payment');
+const id = subscriptionIdOf('tenant', 'sandbox payment');
 
 function createStage(overrides: Partial<SubscribeDependencies> = {}) {
-  const { schedules } = createMemoryState();
-  const store = createSubscriptionStore(schedules);
+  const table = createSubscriptionTable(newMemoryDatabase());
+  const store = createSubscriptionStore(table);
   const reasons: unknown[] = [];
   const stage = subscribe({
     urlsOf: (client) => (client === 'client' ? ['https://tpp.example/payments'] : undefined),
     store,
     paymentKeyOf: (environmentId, paymentId) => `${environmentId} ${paymentId}`,
-    canStore: true,
     mayStoreCredentials: true,
     canPoll: () => true,
     canReadAuthorisations: () => true,
@@ -52,11 +53,11 @@ function createStage(overrides: Partial<SubscribeDependencies> = {}) {
       forwarded: forwarded.filter(([name]) => /^tpp-notification/i.test(name)),
       support: headerValue(answer.headers, 'aspsp-notification-support'),
       content: headerValue(answer.headers, 'aspsp-notification-content'),
-      stored: await store.read(key),
+      stored: await store.read(id),
       reasons,
     };
   }
-  return { send, schedules };
+  return { send, table };
 }
 
 describe('the stage that subscribes', () => {
@@ -66,7 +67,7 @@ describe('the stage that subscribes', () => {
     ['an authorisation', authorisation, { ...created, json: undefined, body: Buffer.from('{}') }],
   ] as const)
     test(`stores a subscription for ${what}, and keeps the two headers back`, async () => {
-      const { send, schedules } = createStage();
+      const { send, table } = createStage();
       const { support, content, forwarded, stored } = await send(requestOf(line, uri, preferred), response);
       assert.deepEqual([support, content, forwarded], ['true', 'status=LAST', []]);
       assert.deepEqual(
@@ -82,7 +83,8 @@ describe('the stage that subscribes', () => {
       );
       assert.equal(headerValue(stored?.headers ?? [], 'authorization'), 'Bearer token');
       assert.equal(stored?.status?.code, line === initiation ? 'RCVD' : undefined);
-      assert.deepEqual(await schedules.count('poll:sandbox:tenant'), { all: 1, due: 0 });
+      const { active, overdue } = (await table.count()).get('tenant') ?? noSubscriptions;
+      assert.deepEqual([active, overdue], [1, 0]);
     });
 
   test('answers false for a URL that is not allowed, malformed or repeated, and the payment continues', async () => {
@@ -144,7 +146,6 @@ describe('the stage that subscribes', () => {
   });
 
   for (const [why, reason, overrides] of [
-    ['there is no Redis beside PostgreSQL', /state\.redis/, { canStore: false }],
     ['a token cannot be stored safely', /state\.encryptionKeyFile/, { mayStoreCredentials: false }],
     ['the gateway cannot read the status', /signing is not set/, { canPoll: () => false }],
   ] as const)
@@ -183,9 +184,8 @@ describe('the stage that subscribes', () => {
   test('answers false if the subscription cannot be stored, and the payment continues', async () => {
     const store = {
       read: async () => undefined,
-      change: () => Promise.reject(new GatewayError('STATE_UNAVAILABLE', 'The shared state is unavailable.')),
-      replace: () =>
-        Promise.reject(new GatewayError('STATE_UNAVAILABLE', 'The shared state is unavailable.')),
+      change: () => Promise.reject(new DatabaseError('it is away', 'none')),
+      replace: () => Promise.reject(new DatabaseError('it is away', 'none')),
     };
     const { answer, support } = await createStage({ store }).send(requestOf(initiation, uri));
     assert.deepEqual([answer.status, support], [201, 'false']);
@@ -198,13 +198,13 @@ describe('the stage that subscribes', () => {
   });
 
   test('ends the subscription of a payment that was rejected at once', async () => {
-    const { send, schedules } = createStage({ firstReadMs: () => undefined });
+    const { send, table } = createStage({ firstReadMs: () => undefined });
     const rejected = { paymentId: 'payment', transactionStatus: 'RJCT' };
     await send(requestOf(initiation, uri), { ...created, json: rejected });
-    const due = await schedules.take('poll:sandbox:tenant', 1, 1_000);
+    const due = await table.take('read', [{ tenant: 'tenant', environment: 'sandbox' }], 1, 1_000);
     assert.deepEqual(
-      due.map((one) => one.key),
-      [key],
+      due.map((one) => one.id),
+      [id],
     );
   });
 
@@ -215,8 +215,17 @@ describe('the stage that subscribes', () => {
   });
 
   test('replaces a subscription that cannot be decrypted', async () => {
-    const { send, schedules } = createStage();
-    await schedules.write(key, 0, 'sealed:1:unreadable', []);
+    const { send, table } = createStage();
+    await table.write(undefined, {
+      id,
+      tenant: 'tenant',
+      environment: 'sandbox',
+      paymentId: 'payment',
+      text: unreadable,
+      isFailing: false,
+      deadSinceMs: undefined,
+      failedEndpoint: undefined,
+    });
     const { support, stored } = await send(requestOf(initiation, uri));
     assert.deepEqual([support, stored?.url], ['true', 'https://tpp.example/payments/1']);
   });
@@ -249,8 +258,7 @@ describe('the stage that subscribes', () => {
     const { answer, support, stored } = await createStage(full).send(requestOf(initiation, uri));
     assert.deepEqual([answer.status, support, stored], [201, 'false', undefined]);
 
-    const { schedules } = createMemoryState();
-    const store = createSubscriptionStore(schedules);
+    const store = createSubscriptionStore(createSubscriptionTable(newMemoryDatabase()));
     await createStage({ store }).send(requestOf(initiation, uri));
     const again = await createStage({ store, ...full }).send(requestOf(authorisation, uri), created);
     assert.equal(again.support, 'true');
@@ -327,7 +335,7 @@ describe('the stage that subscribes to authorisations', () => {
   test('returns the response of the bank if the authorisation cannot be added', async () => {
     const store = {
       read: async () => undefined,
-      change: () => Promise.reject(new GatewayError('STATE_UNAVAILABLE', 'The shared state is unavailable.')),
+      change: () => Promise.reject(new DatabaseError('it is away', 'none')),
       replace: () => assert.fail('nothing is subscribed'),
     };
     assert.equal((await createStage({ store }).send(requestOf(authorisation), started())).answer.status, 201);
