@@ -1,4 +1,4 @@
-/** Notifications of a bank, at two instances with one Redis. */
+/** Notifications of a bank, at two instances with one database and one Redis. */
 
 import assert from 'node:assert/strict';
 import { hash, randomBytes, randomUUID } from 'node:crypto';
@@ -9,11 +9,14 @@ import { before, describe, test } from 'node:test';
 import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
 import { type Call, call, jsonOf } from '../kit/call.ts';
 import { type CountingState, createCountingState } from '../kit/counting-state.ts';
+import { newMigratedPostgres } from '../kit/database.ts';
 import type { Field } from '../kit/fields.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { type GatewayUnderTest, type Sections, startBank, startGateway } from '../kit/gateway.ts';
 import { freePort } from '../kit/ports.ts';
+import { skipWithoutPostgres } from '../kit/postgres.ts';
 import { type RedisServer, redisStateFactory, skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
+import { ask } from '../kit/replicated-postgres.ts';
 import { initiation, transfersPath } from '../kit/request.ts';
 import { metricOf, untilListening } from '../kit/status-listeners.ts';
 import { openStatusStream } from '../kit/status-stream.ts';
@@ -26,9 +29,10 @@ const keyOfOther: Field = ['X-API-Key', 'key-of-the-other'];
 const token: Field = ['Authorization', 'Bearer token-of-the-psu'];
 const tokenForm = /^[\w-]{48}$/;
 
-describe('notifications of a bank', { skip: skipWithoutRedisServer }, () => {
+describe('notifications of a bank', { skip: skipWithoutRedisServer || skipWithoutPostgres }, () => {
   const scope = scopeOfAllTests();
   let bank: SimulatedBank;
+  let postgres: string;
   let redis: RedisServer;
   let receiver: WebhookReceiver;
   let sections: Sections;
@@ -42,6 +46,7 @@ describe('notifications of a bank', { skip: skipWithoutRedisServer }, () => {
     bank = await startBank(scope, { timings: { authorisedAfterMs: 3_600_000 } });
     bank.notifiesTpps = true;
     redis = await startRedis(scope);
+    postgres = await newMigratedPostgres();
     receiver = await startWebhookReceiver(scope);
     const secretFile = join(temporaryFolder(scope), 'secret');
     writeFileSync(secretFile, `whsec_${randomBytes(32).toString('base64')}\n`);
@@ -63,7 +68,7 @@ describe('notifications of a bank', { skip: skipWithoutRedisServer }, () => {
       // Nothing is polled during the test.
       statusCache: { pendingTtl: '10min', pendingTtlMax: '10min' },
       notifications: { publicUrl, listen: { port } },
-      state: { redis: redis.url, encryptionKeyFile: keyFile },
+      state: { postgres, redis: redis.url, encryptionKeyFile: keyFile },
     };
     const createState = redisStateFactory(redis.url);
     state = createCountingState(createState(), (operation) =>
@@ -119,8 +124,8 @@ describe('notifications of a bank', { skip: skipWithoutRedisServer }, () => {
   /** Waits until the seconds of all payments have ended. */
   const untilQuiet = () =>
     until(20_000, 'no read is due', async () => {
-      const keys = await keysOf('*:push:*');
-      return keys.every((key) => /:push:(token|secret)/.test(key));
+      const keys = await redis.command('KEYS', '*:push:*');
+      return Array.isArray(keys) && keys.length === 0;
     });
 
   test('reach a webhook and a stream at another instance', async () => {
@@ -193,11 +198,12 @@ describe('notifications of a bank', { skip: skipWithoutRedisServer }, () => {
     stream.close();
   });
 
-  test('that are forged, truncated, foreign or of another installation are unknown, without the shared state', async () => {
+  test('that are forged, truncated, foreign or of another installation are unknown, without the database and Redis', async () => {
     const { token: name } = await initiate(keyOfShop);
-    await until(5_000, 'the payment is recorded', () =>
-      state.roundTrips.flat().includes('writeIfAbsent push:token'),
-    );
+    const recorded = async () =>
+      Number((await ask(postgres, 'SELECT count(*) FROM notified_payment'))[0]?.count);
+    await until(5_000, 'the payment is recorded', async () => (await recorded()) > 0);
+    const before = await recorded();
     state.reset();
     const changed = name.slice(0, -1) + (name.endsWith('A') ? 'B' : 'A');
     const names = [
@@ -213,13 +219,16 @@ describe('notifications of a bank', { skip: skipWithoutRedisServer }, () => {
       assert.equal((await call(one.notificationUrl, { method, path: `/${name}` })).status, 405);
     assert.equal((await notify(one, name, Buffer.alloc(65_537))).status, 413);
     assert.deepEqual(state.roundTrips, []);
+    assert.equal(await recorded(), before, 'no notification has left a mark');
     assert.equal(
       await metricOf(one, 'penstock_bank_notifications_total', { result: 'unknown' }),
       names.length,
     );
 
     assert.equal((await notify(one, name, Buffer.alloc(65_536))).status, 200);
-    await until(5_000, 'it is looked up', () => state.roundTrips.flat().includes('read push:token'));
+    await until(5_000, 'a read is due', () =>
+      state.roundTrips.flat().some((operation) => operation.startsWith('writeIfAbsent status:')),
+    );
   });
 
   test('go to the gateway, not to the URI of the TPP, unless the TPP has signed it', async () => {
@@ -253,7 +262,7 @@ describe('notifications of a bank', { skip: skipWithoutRedisServer }, () => {
     assert.equal((await notify(later, name)).status, 404);
   });
 
-  test('have tokens that are neither logged nor readable in Redis', async () => {
+  test('have tokens that are neither logged nor readable in the database', async () => {
     const { token: name } = await initiate(keyOfShop);
     await notify(one, name);
     await notify(one, `${name}x`);
@@ -263,12 +272,8 @@ describe('notifications of a bank', { skip: skipWithoutRedisServer }, () => {
     const lines = [one, other].flatMap(({ logLines }) => logLines);
     for (const issued of tokens.filter((text) => tokenForm.test(text)))
       assert.ok(!lines.some((line) => line.includes(issued)), 'a token is in the log');
-    const secret = String(await redis.command('GET', (await keysOf('*push:secret'))[0] ?? ''));
-    assert.match(secret, /^sealed:/);
+    const secrets = await ask(postgres, 'SELECT value FROM secret');
+    assert.equal(secrets.length, 1);
+    assert.match(String(secrets[0]?.value), /^sealed:/);
   });
-
-  async function keysOf(pattern: string): Promise<readonly string[]> {
-    const keys = await redis.command('KEYS', pattern);
-    return Array.isArray(keys) ? keys.map(String) : [];
-  }
 });

@@ -2,18 +2,19 @@
 
 import assert from 'node:assert/strict';
 import { hash, randomBytes, randomUUID } from 'node:crypto';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { verifyWebhook } from '../../examples/callers/verify-webhook.ts';
 import { callAdminApi } from '../kit/admin-api.ts';
 import { type Call, call, jsonOf } from '../kit/call.ts';
+import { newMigratedPostgres } from '../kit/database.ts';
 import type { Field } from '../kit/fields.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { type GatewayUnderTest, startGateway } from '../kit/gateway.ts';
 import { startGatewayProcess } from '../kit/gateway-process.ts';
-import { newPostgresDatabase } from '../kit/postgres.ts';
-import { skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
+import { newPostgresDatabase, skipWithoutPostgres } from '../kit/postgres.ts';
+import { ask } from '../kit/replicated-postgres.ts';
 import { initiation, transfersPath } from '../kit/request.ts';
 import { startStubBank, statusResponse } from '../kit/stub-bank.ts';
 import { startWebhookReceiver, type WebhookReceiver } from '../kit/webhook-receiver.ts';
@@ -251,11 +252,11 @@ describe('webhooks', () => {
   });
 });
 
-describe('webhooks on Redis', { skip: skipWithoutRedisServer }, () => {
+describe('webhooks on PostgreSQL', { skip: skipWithoutPostgres }, () => {
   test('are not offered for a request with a token if no encryption key is configured', async (t) => {
     const { receiver, config } = await startAll(t);
-    const redis = await startRedis(t, ['--appendonly', 'yes']);
-    const gateway = await startGateway(t, { ...config, state: { redis: redis.url } });
+    const postgres = await newMigratedPostgres();
+    const gateway = await startGateway(t, { ...config, state: { postgres } });
     assert.deepEqual(support(await call(gateway.url, initiationWith(tokenOne, hookOf(receiver)))), [
       'false',
       undefined,
@@ -264,23 +265,21 @@ describe('webhooks on Redis', { skip: skipWithoutRedisServer }, () => {
       'true',
       'status=PROCESS',
     ]);
-    assert.ok(!writtenTo(redis).includes('token-one-of-the-psu'));
+    assert.ok(!(await recordsIn(postgres)).includes('token-one-of-the-psu'));
   });
 
-  test('reach the TPP although the instance that subscribed is killed, and no token is readable in Redis', async (t) => {
+  test('reach the TPP although the instance that subscribed is killed, and no token is readable in the database', async (t) => {
     const { receiver, bank, config } = await startAll(t);
-    const redis = await startRedis(t, ['--appendonly', 'yes']);
     const postgres = await newPostgresDatabase();
     const keyFile = join(temporaryFolder(t), 'key');
     writeFileSync(keyFile, randomBytes(32).toString('base64'));
-    const sections = { ...config, state: { postgres, redis: redis.url, encryptionKeyFile: keyFile } };
+    const sections = { ...config, state: { postgres, encryptionKeyFile: keyFile } };
     const [one, other] = [await startGatewayProcess(t, sections), await startGatewayProcess(t, sections)];
     await assertSubscribed(one, receiver);
-    assert.ok(!writtenTo(redis).includes('token-one-of-the-psu'));
+    assert.match(await recordsIn(postgres), /^sealed:/);
     await one.stop('SIGKILL');
     bank.status = 'ACSP';
     await untilReceived(receiver, 'ACSP');
-    await redis.restart();
     bank.status = 'ACCC';
     await untilReceived(receiver, 'ACSP', 'ACCC');
     assert.notEqual(other.command, undefined);
@@ -295,10 +294,8 @@ async function assertSubscribed(
   assert.deepEqual(support(created), ['true', 'status=PROCESS']);
 }
 
-/** Everything that was ever written to Redis. */
-function writtenTo({ folder }: { readonly folder: string }): string {
-  const files = join(folder, 'appendonlydir');
-  return readdirSync(files)
-    .map((file) => readFileSync(join(files, file), 'latin1'))
-    .join('\n');
+async function recordsIn(postgres: string): Promise<string> {
+  const rows = await ask(postgres, 'SELECT record FROM subscription');
+  assert.ok(rows.length > 0);
+  return rows.map(({ record }) => record).join('\n');
 }
