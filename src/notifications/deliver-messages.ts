@@ -12,6 +12,7 @@ import { afterAttempt, hasUnreported, type Message, messageBody, type Subscripti
 import {
   endpointOf,
   type KnownSubscription,
+  type NotedMessage,
   otherInstanceDelayMs,
   type SubscriptionChange,
   type SubscriptionStore,
@@ -166,12 +167,14 @@ export function createDeliveries({
     const { subscription, retryInMs } = isCurrent
       ? afterAttempt(current, message.id, result, { nowMs: Date.now(), retryForMs: retryForMs() })
       : { subscription: current, retryInMs: current.message && 0 };
-    if (!subscription) return { subscription };
+    const noted = notedAfter(message, subscription, result);
+    if (!subscription) return { subscription, message: noted };
     const isNextWaiting = !subscription.message && hasUnreported(subscription);
     return {
       subscription,
       delivery: { inMs: retryInMs, lease },
       read: isNextWaiting ? { inMs: 0 } : undefined,
+      message: noted,
     };
   }
 
@@ -191,4 +194,14 @@ interface Attempt {
   readonly subscription: Subscription;
   readonly message: Message;
   readonly known: KnownSubscription;
+}
+
+/** What operators see of a message after an attempt. @param after the subscription; `undefined` if it has ended */
+function notedAfter(message: Message, after: Subscription | undefined, result: AttemptResult): NotedMessage {
+  if (result.kind === 'delivered') return { message, state: 'delivered' };
+  const why = result.kind === 'gone' ? 'the endpoint answered 410' : result.why;
+  const failed = { ...message, failedAttempts: message.failedAttempts + 1, why };
+  if (!after) return { message: failed, state: 'ended' };
+  const isDead = after.message?.id === message.id && after.message.deadSince !== undefined;
+  return { message: failed, state: isDead ? 'dead' : 'undelivered' };
 }

@@ -98,7 +98,9 @@ export function createManageSubscriptions({
     let resent: Subscription | undefined;
     await store.change(id, (current) => {
       resent = current?.message && isWanted(current) ? withResend(current, Date.now()) : undefined;
-      return resent && { subscription: resent, delivery: { inMs: 0 } };
+      const message = resent?.message;
+      if (!message) return undefined;
+      return { subscription: resent, delivery: { inMs: 0 }, message: { message, state: 'undelivered' } };
     });
     return resent;
   }
@@ -141,7 +143,8 @@ export function createManageSubscriptions({
       let ended: Subscription | undefined;
       await store.change(id, (current) => {
         ended = current;
-        return current && { subscription: undefined };
+        const message = current?.message;
+        return current && { subscription: undefined, message: message && { message, state: 'ended' } };
       });
       return ended && view(id, ended);
     },

@@ -135,7 +135,14 @@ export function createSubscriptionPolls({
         const read = { inMs: undefined, lease };
         if (!current || current.message) return { subscription: current, read };
         const last = withReads(current, {}, { messageId: randomUUID(), nowMs: Date.now(), lastAfterMs: 0 });
-        if (last.message) return { subscription: last, read, delivery: { inMs: 0 } };
+        const { message } = last;
+        if (message)
+          return {
+            subscription: last,
+            read,
+            delivery: { inMs: 0 },
+            message: { message, state: 'undelivered' },
+          };
         return { subscription: undefined };
       },
       known,
@@ -194,13 +201,14 @@ export function createSubscriptionPolls({
       ...(isUnread && failedReads > 0 && { failedReads, readError }),
     };
     if (isOver(subscription) && !subscription.message) return { subscription: undefined };
-    const hasNewMessage = subscription.message?.id === messageId;
+    const created = subscription.message?.id === messageId ? subscription.message : undefined;
     const dueMs = nextReadMs(subscription, status, nowMs, leftMs);
     const isNotified = current.pushes !== before?.pushes && !isFailed;
     return {
       subscription,
       read: { inMs: isNotified && dueMs !== undefined ? 0 : dueMs, lease },
-      delivery: hasNewMessage ? { inMs: 0 } : undefined,
+      delivery: created && { inMs: 0 },
+      message: created && { message: created, state: 'undelivered' },
     };
   }
 

@@ -9,7 +9,14 @@ import type {
   StoredSubscription,
   SubscriptionTable,
 } from '../store/subscriptions.ts';
-import { isFailing, parseSubscription, type Subscription, serializeSubscription } from './subscription.ts';
+import type { MessageNote, MessageState } from '../store/webhook-messages.ts';
+import {
+  isFailing,
+  type Message,
+  parseSubscription,
+  type Subscription,
+  serializeSubscription,
+} from './subscription.ts';
 
 /** The id of a subscription. @param paymentKey the key of the payment in the cache */
 export const subscriptionIdOf = (tenantId: string, paymentKey: string): string =>
@@ -26,6 +33,13 @@ export interface SubscriptionChange {
   readonly read?: DueChange | undefined;
   /** When its message is sent; by default, as before. */
   readonly delivery?: DueChange | undefined;
+  /** What the change says of a message, for operators. */
+  readonly message?: NotedMessage | undefined;
+}
+
+export interface NotedMessage {
+  readonly message: Message;
+  readonly state: MessageState;
 }
 
 type ChangeSubscription = (current: Subscription | undefined) => SubscriptionChange | undefined;
@@ -79,13 +93,13 @@ export function createSubscriptionStore(
   /** @returns false if another instance has changed it in the meantime */
   function write(
     id: string,
-    revision: string | undefined,
-    { subscription, ...due }: SubscriptionChange,
+    stored: KnownSubscription | undefined,
+    { subscription, message: noted, read, delivery }: SubscriptionChange,
   ): Promise<boolean> {
-    if (!subscription) return revision === undefined ? Promise.resolve(true) : table.remove(id, revision);
+    if (!subscription) return remove(id, stored, noted);
     const { tenant, environment, paymentId, message } = subscription;
     const isRefused = message !== undefined && message.deadSince === undefined && message.failedAttempts > 0;
-    return table.write(revision, {
+    return table.write(stored?.revision, {
       id,
       tenant,
       environment,
@@ -94,8 +108,21 @@ export function createSubscriptionStore(
       isFailing: isFailing(subscription),
       deadSinceMs: message?.deadSince,
       failedEndpoint: isRefused ? endpointOf(subscription) : undefined,
-      ...due,
+      read,
+      delivery,
+      message: noted && noteOf(subscription, noted),
     });
+  }
+
+  async function remove(
+    id: string,
+    stored: KnownSubscription | undefined,
+    noted: NotedMessage | undefined,
+  ): Promise<boolean> {
+    if (!stored) return true;
+    const { revision, subscription } = stored;
+    if (!subscription) return table.remove(revision, { id, tenant: '', environment: '', paymentId: '' });
+    return table.remove(revision, { ...subscription, id }, noted && noteOf(subscription, noted));
   }
 
   async function update(
@@ -107,7 +134,7 @@ export function createSubscriptionStore(
     for (let stored = first ?? (await find(id)); ; stored = await find(id)) {
       if (stored && !stored.subscription && !replacesUnreadable) return;
       const changed = change(stored?.subscription);
-      if (!changed || (await write(id, stored?.revision, changed))) return;
+      if (!changed || (await write(id, stored, changed))) return;
     }
   }
 
@@ -137,3 +164,16 @@ export function createSubscriptionStore(
     replace: (id: string, change: ChangeSubscription): Promise<void> => update(id, change, true),
   };
 }
+
+const noteOf = ({ client, url }: Subscription, { message, state }: NotedMessage): MessageNote => ({
+  id: message.id,
+  client,
+  endpoint: new URL(url).origin,
+  sequence: message.sequence,
+  transactionStatus: message.transactionStatus,
+  scaStatus: message.scaStatus,
+  isFinal: message.final,
+  state,
+  attempts: message.failedAttempts + (state === 'delivered' ? 1 : 0),
+  why: message.why,
+});

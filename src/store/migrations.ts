@@ -266,6 +266,34 @@ const tables = (types: { readonly bytes: string; readonly time: string }) => `
   CREATE INDEX subscription_dead_since ON subscription (dead_since, tenant) WHERE dead_since IS NOT NULL;
   CREATE INDEX subscription_endpoint ON subscription (failed_endpoint, delivery_at) WHERE failed_endpoint IS NOT NULL;
 
+  -- Messages of webhooks, for operators: the one that is due is in the record of its subscription.
+  CREATE TABLE webhook_message (
+    -- webhook-id.
+    id text PRIMARY KEY,
+    -- The subscription may have ended.
+    subscription text NOT NULL,
+    tenant text NOT NULL,
+    environment text NOT NULL,
+    payment_id text NOT NULL,
+    client text NOT NULL,
+    -- The origin of the URL.
+    endpoint text NOT NULL,
+    sequence ${types.time} NOT NULL,
+    transaction_status text NOT NULL,
+    -- Of the authorisation that the message is about.
+    sca_status text,
+    is_final boolean NOT NULL,
+    -- See MessageState in webhook-messages.ts.
+    state text NOT NULL,
+    attempts integer NOT NULL,
+    -- Why the last attempt has failed.
+    why text,
+    created_at ${types.time} NOT NULL,
+    changed_at ${types.time} NOT NULL
+  );
+  CREATE INDEX webhook_message_payment ON webhook_message (payment_id, environment, sequence);
+  CREATE INDEX webhook_message_created_at ON webhook_message (created_at);
+
   -- The payments of the tokens at which banks notify the gateway.
   CREATE TABLE notified_payment (
     token_id text PRIMARY KEY,

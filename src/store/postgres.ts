@@ -267,7 +267,7 @@ function textOf<Input extends Columns>({ columns, before, sql }: Statement<Input
   const arrays = Object.values(columns).map((type, index) => `$${index + 1}::${type}[]`);
   const input = `(SELECT * FROM unnest(${arrays.join(', ')}) AS input (${names}))`;
   if (!before) return sql(input, '');
-  return `WITH input AS ${input}, changed AS (${before.sql('input')} RETURNING *) ${sql('input', 'changed')}`;
+  return `WITH input AS ${input}, changed AS (${before.sql('input')} RETURNING ${before.table}.*) ${sql('input', 'changed')}`;
 }
 
 /** The statement was not executed: it can be without a name. */

@@ -5,7 +5,17 @@
 
 import { randomUUID } from 'node:crypto';
 import { collect } from './collect.ts';
-import { type Database, type Row, rowsOfAll, type Statement, statement, textOf } from './database.ts';
+import {
+  type Columns,
+  type Database,
+  type InputOf,
+  type Row,
+  rowsOfAll,
+  type Statement,
+  statement,
+  textOf,
+} from './database.ts';
+import { type MessageNote, messageColumns, messageInput, putMessages } from './webhook-messages.ts';
 
 export type Work = 'read' | 'delivery';
 
@@ -54,6 +64,8 @@ export interface SubscriptionWrite {
   /** `undefined` leaves it as it is. */
   readonly read?: DueChange | undefined;
   readonly delivery?: DueChange | undefined;
+  /** What the change says of a message. */
+  readonly message?: MessageNote | undefined;
 }
 
 /** `failing`: its reads fail; `undelivered`: it has a message; `dead`: its message was given up; `active`: none of these. */
@@ -112,7 +124,7 @@ const insert = statement({
     INSERT INTO subscription (${shown}, payment_id, is_failing, dead_since, failed_endpoint, read_at, delivery_at)
     SELECT i.id, i.tenant, i.environment, i.revision, now_ms(), i.record, i.payment_id, i.is_failing, i.dead_since, i.failed_endpoint,
       now_ms() + i.read_in_ms, now_ms() + i.delivery_in_ms
-    FROM ${input} AS i WHERE true ON CONFLICT (id) DO NOTHING RETURNING revision`,
+    FROM ${input} AS i WHERE true ON CONFLICT (id) DO NOTHING RETURNING id`,
 });
 
 /** Whether a change of the due time has an effect. */
@@ -123,18 +135,43 @@ const dueTimes = (work: Work) => `
   ${work}_at = CASE WHEN i.changes_${work} AND ${mayChange(work)} THEN now_ms() + i.${work}_in_ms ELSE subscription.${work}_at END,
   ${work}_lease = CASE WHEN i.changes_${work} AND ${mayChange(work)} THEN NULL ELSE subscription.${work}_lease END`;
 
+const updateKnown = (input: string) => `
+  UPDATE subscription SET revision = i.revision, changed_at = now_ms(), record = i.record, is_failing = i.is_failing,
+    dead_since = i.dead_since, failed_endpoint = i.failed_endpoint, ${dueTimes('read')}, ${dueTimes('delivery')}
+  FROM ${input} AS i WHERE subscription.id = i.id AND subscription.revision = i.known`;
+
+const deleteKnown = (input: string) =>
+  `DELETE FROM subscription WHERE (id, revision) IN (SELECT i.id, i.known FROM ${input} AS i)`;
+
 const update = statement({
   columns: { ...writtenColumns, known: 'text' },
-  sql: (input) => `
-    UPDATE subscription SET revision = i.revision, changed_at = now_ms(), record = i.record, is_failing = i.is_failing,
-      dead_since = i.dead_since, failed_endpoint = i.failed_endpoint, ${dueTimes('read')}, ${dueTimes('delivery')}
-    FROM ${input} AS i WHERE subscription.id = i.id AND subscription.revision = i.known RETURNING subscription.revision`,
+  sql: (input) => `${updateKnown(input)} RETURNING subscription.id`,
 });
 
+const updateWithMessage = statement({
+  columns: { ...update.columns, ...messageColumns },
+  before: { table: 'subscription', sql: updateKnown },
+  sql: (input, changed) => `
+    ${putMessages(input, `EXISTS (SELECT 1 FROM ${changed} c WHERE c.id = i.id AND c.revision = i.revision)`)}
+    RETURNING subscription AS id`,
+});
+
+const removedColumns = { id: 'text', known: 'text' } as const;
+
 const remove = statement({
-  columns: { id: 'text', revision: 'text' },
-  sql: (input) => `
-    DELETE FROM subscription WHERE (id, revision) IN (SELECT i.id, i.revision FROM ${input} AS i) RETURNING revision`,
+  columns: removedColumns,
+  sql: (input) => `${deleteKnown(input)} RETURNING id`,
+});
+
+/** The message is first, because the other statement leaves nothing to compare with: it is noted also if another instance is faster. */
+const removeWithMessage = statement({
+  columns: { ...removedColumns, tenant: 'text', environment: 'text', payment_id: 'text', ...messageColumns },
+  before: {
+    table: 'webhook_message',
+    sql: (input) =>
+      putMessages(input, 'EXISTS (SELECT 1 FROM subscription s WHERE s.id = i.id AND s.revision = i.known)'),
+  },
+  sql: (input) => `${deleteKnown(input)} RETURNING id`,
 });
 
 const rescheduledColumns = { id: 'text', in_ms: 'bigint', lease: 'text' } as const;
@@ -186,15 +223,22 @@ export function createSubscriptionTable(database: Database) {
     return ids.map((id) => found.get(id));
   });
 
-  type Written = ReturnType<typeof writtenOf>;
-  const writeBatch = (written: Statement<typeof writtenColumns & { readonly known?: 'text' }>) =>
-    collect(async (writes: readonly Written[]) => {
-      const results = await inRounds(writes, (round) => rowsOfAll(database.batch(written, round)));
-      const revisions = new Set(results.map(({ revision }) => revision));
-      return writes.map(({ revision }) => revisions.has(revision));
+  /** @returns a function that says whether the subscription was as expected */
+  const writeBatch = <Input extends Columns>(written: Statement<Input>) =>
+    collect(async (writes: readonly (InputOf<Input> & { readonly id: string })[]) => {
+      const results = await inRounds(writes, async (round) => {
+        const rows = await rowsOfAll(database.batch(written, round));
+        const ids = new Set(rows.map(({ id }) => id));
+        return round.filter(({ id }) => ids.has(id));
+      });
+      const succeeded = new Set(results);
+      return writes.map((write) => succeeded.has(write));
     });
   const insertBatch = writeBatch(insert);
   const updateBatch = writeBatch(update);
+  const updateWithMessageBatch = writeBatch(updateWithMessage);
+  const removeBatch = writeBatch(remove);
+  const removeWithMessageBatch = writeBatch(removeWithMessage);
 
   const rescheduleBatch = (work: Work) =>
     collect(async (changes: readonly { id: string; in_ms: number | null; lease: string | null }[]) => {
@@ -213,13 +257,28 @@ export function createSubscriptionTable(database: Database) {
      * @returns false if another revision is stored, or none is
      */
     write(known: string | undefined, write: SubscriptionWrite): Promise<boolean> {
-      const written = writtenOf(known, write);
-      return known === undefined ? insertBatch(written) : updateBatch(written);
+      const written = writtenOf(write);
+      if (known === undefined) return insertBatch(written);
+      const { message } = write;
+      return message
+        ? updateWithMessageBatch({ ...written, known, ...messageInput(message) })
+        : updateBatch({ ...written, known });
     },
 
-    /** @returns false if another revision is stored, or none is */
-    async remove(id: string, revision: string): Promise<boolean> {
-      return (await rowsOfAll(database.batch(remove, [{ id, revision }]))).length > 0;
+    /** @param message what its end says of a message @returns false if another revision is stored, or none is */
+    remove(
+      known: string,
+      {
+        id,
+        tenant,
+        environment,
+        paymentId,
+      }: Pick<SubscriptionWrite, 'id' | 'tenant' | 'environment' | 'paymentId'>,
+      message?: MessageNote,
+    ): Promise<boolean> {
+      if (!message) return removeBatch({ id, known });
+      const owner = { id, known, tenant, environment, payment_id: paymentId };
+      return removeWithMessageBatch({ ...owner, ...messageInput(message) });
     },
 
     /**
@@ -385,8 +444,7 @@ async function takeInTurn(
 
 const wholeMs = (ms: number | undefined): number | null => (ms === undefined ? null : Math.ceil(ms));
 
-const writtenOf = (known: string | undefined, write: SubscriptionWrite) => ({
-  known: known ?? null,
+const writtenOf = (write: SubscriptionWrite) => ({
   id: write.id,
   tenant: write.tenant,
   environment: write.environment,
@@ -405,18 +463,18 @@ const writtenOf = (known: string | undefined, write: SubscriptionWrite) => ({
 });
 
 /** In each round, an id occurs once: PostgreSQL updates a row for one of its inputs only. */
-async function inRounds<Input extends { readonly id: string }>(
+async function inRounds<Input extends { readonly id: string }, Result>(
   inputs: readonly Input[],
-  execute: (round: readonly Input[]) => Promise<readonly Row[]>,
-): Promise<readonly Row[]> {
-  const rows: Row[] = [];
+  execute: (round: readonly Input[]) => Promise<readonly Result[]>,
+): Promise<readonly Result[]> {
+  const results: Result[] = [];
   for (let left = inputs; left.length > 0; ) {
     const round = new Map<string, Input>();
     for (const input of left) if (!round.has(input.id)) round.set(input.id, input);
-    rows.push(...(await execute([...round.values()])));
+    results.push(...(await execute([...round.values()])));
     left = left.filter((input) => round.get(input.id) !== input);
   }
-  return rows;
+  return results;
 }
 
 const storedOf = (row: Row): StoredSubscription => ({

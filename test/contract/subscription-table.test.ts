@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { createSubscriptionTable, type SubscriptionWrite } from '../../src/store/subscriptions.ts';
+import { createWebhookMessageTable, type MessageNote } from '../../src/store/webhook-messages.ts';
 import { databaseKinds } from '../kit/databases.ts';
 import { until } from '../kit/within.ts';
 
@@ -27,7 +28,7 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds)) {
     const [table, other] = [createSubscriptionTable(database), createSubscriptionTable(otherDatabase)];
     const take = async (from = table, limit = 100, leaseMs = hour) =>
       (await from.take('read', reads, limit, leaseMs)).map(({ id }) => id).toSorted();
-    return { table, other, take };
+    return { table, other, take, messages: createWebhookMessageTable(database) };
   };
 
   describe(`the table of subscriptions on ${name}`, { skip }, () => {
@@ -42,8 +43,8 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds)) {
       assert.equal(await table.write(first?.revision, write('a', { text: 'lost' })), false);
       const second = await table.read('a');
       assert.equal(second?.text, 'second');
-      assert.equal(await table.remove('a', first?.revision ?? ''), false);
-      assert.equal(await table.remove('a', second?.revision ?? ''), true);
+      assert.equal(await table.remove(first?.revision ?? '', write('a')), false);
+      assert.equal(await table.remove(second?.revision ?? '', write('a')), true);
       assert.equal(await other.write(second?.revision, write('a')), false, 'there is none');
       assert.equal(await table.read('a'), undefined);
     });
@@ -157,6 +158,51 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds)) {
         (await table.take('delivery', deliveries, 10, hour)).map(({ id }) => id),
         ['third'],
       );
+    });
+
+    test('keeps the messages, with what became of them, until they are old', async (t) => {
+      const { table, messages } = await openTables(t);
+      const message = (id: string, sequence: number, changes: Partial<MessageNote> = {}): MessageNote => ({
+        id,
+        client: 'client',
+        endpoint: 'https://tpp.example',
+        sequence,
+        transactionStatus: 'ACTC',
+        scaStatus: undefined,
+        isFinal: false,
+        state: 'undelivered',
+        attempts: 0,
+        why: undefined,
+        ...changes,
+      });
+      const revisionOf = async (id: string) => (await table.read(id))?.revision ?? '';
+      await table.write(undefined, write('a', { delivery: { inMs: hour } }));
+      const first = await revisionOf('a');
+      assert.equal(await table.write(first, write('a', { message: message('one', 1) })), true);
+      assert.equal(await table.write(first, write('a', { message: message('lost', 1) })), false);
+      const failed = message('one', 1, { attempts: 3, why: 'it hangs' });
+      await table.write(await revisionOf('a'), write('a', { message: failed }));
+      await table.write(await revisionOf('a'), write('a', { message: message('two', 2) }));
+      const delivered = message('two', 2, { state: 'delivered', attempts: 2 });
+      assert.equal(await table.remove(first, write('a'), delivered), false);
+      assert.equal(await table.remove(await revisionOf('a'), write('a'), delivered), true);
+      const stored = await messages.ofPayment('payment of a', 'sandbox');
+      assert.deepEqual(
+        stored.map(({ id, state, attempts, why }) => [id, state, attempts, why]),
+        [
+          ['one', 'replaced', 3, 'it hangs'],
+          ['two', 'delivered', 2, undefined],
+        ],
+      );
+      assert.deepEqual(await messages.ofPayment('payment of a', 'production'), []);
+      const [figures, ...others] = await messages.figures();
+      assert.deepEqual(others, []);
+      const { lastDeliveredMs = 0, ...counts } = figures ?? assert.fail('no figures');
+      const expected = { delivered: 1, undelivered: 0, dead: 0, failedAttempts: 4 };
+      assert.deepEqual(counts, { tenant: 'tenant', endpoint: 'https://tpp.example', ...expected });
+      assert.ok(Math.abs(Date.now() - lastDeliveredMs) < hour);
+      assert.equal(await messages.deleteOld(hour, 10), 0);
+      assert.equal(await messages.deleteOld(-hour, 10), 2);
     });
 
     test('lists and counts subscriptions by tenant, payment and state, and deletes those that are dead for long', async (t) => {

@@ -1,0 +1,160 @@
+/** The messages of webhooks as a table, for operators: what was sent to whom, and with which result. The one that is due is in its subscription. */
+
+import { type Database, type Row, textOf } from './database.ts';
+
+/**
+ * `ended`: the subscription has ended before it was delivered, because an operator has ended it, or the endpoint has answered 410. One that
+ * is undelivered when a later one is created is never sent: the later one has taken its place.
+ */
+export type MessageState = 'undelivered' | 'delivered' | 'dead' | 'ended';
+
+/** What is known of a message after a change. */
+export interface MessageNote {
+  /** `webhook-id` */
+  readonly id: string;
+  readonly client: string;
+  /** The origin of its URL. */
+  readonly endpoint: string;
+  readonly sequence: number;
+  readonly transactionStatus: string;
+  readonly scaStatus: string | undefined;
+  readonly isFinal: boolean;
+  readonly state: MessageState;
+  /** Attempts, of which the last one may have succeeded. */
+  readonly attempts: number;
+  /** Why the last attempt has failed. */
+  readonly why: string | undefined;
+}
+
+export interface StoredMessage extends Omit<MessageNote, 'sequence' | 'isFinal' | 'state'> {
+  /** `replaced`: a later one has taken its place. */
+  readonly state: MessageState | 'replaced';
+  /** Milliseconds since 1970. */
+  readonly createdAtMs: number;
+  readonly changedAtMs: number;
+}
+
+/** Of the messages of the last day. */
+export interface EndpointFigures {
+  /** The id. */
+  readonly tenant: string;
+  readonly endpoint: string;
+  readonly delivered: number;
+  readonly undelivered: number;
+  readonly dead: number;
+  /** Attempts that have failed. */
+  readonly failedAttempts: number;
+  /** Milliseconds since 1970. */
+  readonly lastDeliveredMs: number | undefined;
+}
+
+export const messageColumns = {
+  message_id: 'text',
+  client: 'text',
+  endpoint: 'text',
+  sequence: 'bigint',
+  transaction_status: 'text',
+  sca_status: 'text',
+  is_final: 'boolean',
+  message_state: 'text',
+  attempts: 'integer',
+  why: 'text',
+} as const;
+
+export const messageInput = (note: MessageNote) => ({
+  message_id: note.id,
+  client: note.client,
+  endpoint: note.endpoint,
+  sequence: note.sequence,
+  transaction_status: note.transactionStatus,
+  sca_status: note.scaStatus ?? null,
+  is_final: note.isFinal,
+  message_state: note.state,
+  attempts: note.attempts,
+  why: note.why ?? null,
+});
+
+/**
+ * Inserts the messages of changed subscriptions, or notes what has changed.
+ *
+ * @param input with `messageColumns`, and tenant, environment, payment and id of the subscription
+ * @param condition on `i`: whether the subscription has changed
+ */
+export const putMessages = (input: string, condition: string) => `
+  INSERT INTO webhook_message (id, subscription, tenant, environment, payment_id, client, endpoint, sequence, transaction_status, sca_status,
+    is_final, state, attempts, why, created_at, changed_at)
+  SELECT i.message_id, i.id, i.tenant, i.environment, i.payment_id, i.client, i.endpoint, i.sequence, i.transaction_status, i.sca_status,
+    i.is_final, i.message_state, i.attempts, i.why, now_ms(), now_ms()
+  FROM ${input} AS i WHERE ${condition}
+  ON CONFLICT (id) DO UPDATE SET subscription = excluded.subscription, endpoint = excluded.endpoint, state = excluded.state, attempts = excluded.attempts, why = excluded.why,
+    changed_at = excluded.changed_at`;
+
+const isReplaced = `EXISTS (SELECT 1 FROM webhook_message later WHERE later.payment_id = m.payment_id
+  AND later.environment = m.environment AND later.subscription = m.subscription AND later.sequence > m.sequence)`;
+
+const dayMs = 24 * 3_600_000;
+/** More are not shown of a payment. */
+const maxOfPayment = 200;
+
+export type WebhookMessageTable = ReturnType<typeof createWebhookMessageTable>;
+
+/** Every function @throws DatabaseError. */
+export function createWebhookMessageTable(database: Database) {
+  return {
+    /** The newest messages about a payment, in the order of their creation. */
+    async ofPayment(paymentId: string, environment: string): Promise<readonly StoredMessage[]> {
+      const rows = await database.query(
+        `SELECT * FROM webhook_message WHERE payment_id = $1 AND environment = $2 ORDER BY sequence DESC LIMIT ${maxOfPayment}`,
+        [paymentId, environment],
+      );
+      const messages = rows.map(messageIn).toReversed();
+      const isReplaced = ({ state }: StoredMessage, at: number) =>
+        state === 'undelivered' && at < messages.length - 1;
+      return messages.map((one, at) => (isReplaced(one, at) ? { ...one, state: 'replaced' } : one));
+    },
+
+    /** Of each endpoint that a message of the last day was for. */
+    async figures(): Promise<readonly EndpointFigures[]> {
+      const rows = await database.query(
+        `SELECT tenant, endpoint, count(*) FILTER (WHERE state = 'delivered') AS delivered,
+           count(*) FILTER (WHERE state = 'undelivered' AND NOT (${isReplaced})) AS undelivered, count(*) FILTER (WHERE state = 'dead') AS dead,
+           sum(attempts) AS attempts, max(CASE WHEN state = 'delivered' THEN changed_at END) AS last_delivered
+         FROM webhook_message m WHERE created_at > (SELECT now_ms() - ${dayMs}) GROUP BY tenant, endpoint ORDER BY tenant, endpoint`,
+      );
+      return rows.map((row) => ({
+        tenant: String(row.tenant),
+        endpoint: String(row.endpoint),
+        delivered: Number(row.delivered),
+        undelivered: Number(row.undelivered),
+        dead: Number(row.dead),
+        failedAttempts: Number(row.attempts) - Number(row.delivered),
+        lastDeliveredMs: row.last_delivered === null ? undefined : Number(row.last_delivered),
+      }));
+    },
+
+    /** @returns how many were deleted */
+    async deleteOld(keptMs: number, limit: number): Promise<number> {
+      const deleted = await database.query(
+        `DELETE FROM webhook_message WHERE id IN (
+           SELECT id FROM webhook_message WHERE created_at < (SELECT now_ms() - $1) ORDER BY created_at LIMIT $2) RETURNING id`,
+        [keptMs, limit],
+      );
+      return deleted.length;
+    },
+  };
+}
+
+const messageIn = (row: Row): StoredMessage => ({
+  id: String(row.id),
+  client: String(row.client),
+  endpoint: String(row.endpoint),
+  transactionStatus: String(row.transaction_status),
+  scaStatus: textOf(row.sca_status),
+  state: messageStates.find((state) => state === row.state) ?? 'undelivered',
+  attempts: Number(row.attempts),
+  why: textOf(row.why),
+  createdAtMs: Number(row.created_at),
+  changedAtMs: Number(row.changed_at),
+});
+
+const messageStates: readonly MessageState[] = ['undelivered', 'delivered', 'dead', 'ended'];
