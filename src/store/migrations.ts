@@ -128,16 +128,17 @@ const tables = (types: { readonly bytes: string; readonly time: string }) => `
   CREATE INDEX request_record_received_at ON request_record (received_at);
   CREATE INDEX request_record_tenant ON request_record (tenant, received_at);
 
-  -- How much of the records each tenant uses, in each period of the retention: of all instances.
+  -- How much of the records each tenant uses, in each period of the retention, by the requests of each instance.
   CREATE TABLE record_share (
-    -- Its number since 1970: see slices.ts.
-    slice ${types.time} NOT NULL,
+    -- Its number since 1970: see tenant-shares.ts.
+    period ${types.time} NOT NULL,
     -- As in the records.
     tenant text NOT NULL,
+    instance text NOT NULL,
     bytes ${types.time} NOT NULL,
     -- Requests of which no record is stored.
     not_stored ${types.time} NOT NULL,
-    PRIMARY KEY (slice, tenant)
+    PRIMARY KEY (period, tenant, instance)
   );
 
   -- The requests of an instance in each minute: of all, also of those without a record.

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
-import { rowOf } from '../../src/request-log/request-rows.ts';
+import { rowOf } from '../../src/request-records/request-rows.ts';
 import { createRequestRecordTable, type RecordConditions } from '../../src/store/request-records.ts';
 import type { RequestRecord } from '../../src/telemetry/request-record.ts';
 import { databaseKinds } from '../kit/databases.ts';
@@ -115,9 +115,10 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds))
       const counts = { requests: 1, refused: 0, failed: 0, hit: 0, stale: 0, shared: 0, miss: 0, bypass: 0 };
       for (const at of [minute, minute - 86_400])
         await table.putFigures([{ minute: at, instance: 'one', ...counts, durations: '[]' }]);
-      await table.addShares([
-        { slice: Math.floor(now / 600_000), tenant: 'one', bytes: 5, not_stored: 2 },
-        { slice: 1, tenant: 'one', bytes: 1, not_stored: 1 },
+      const share = { tenant: 'one', instance: 'gateway-1', bytes: 5, not_stored: 2 };
+      await table.putShares([
+        { ...share, period: Math.floor(now / 600_000) },
+        { ...share, period: 1 },
       ]);
       await table.deleteFigures(3_600_000, 600_000);
       assert.deepEqual([await count('minute_figure'), await count('record_share')], [1, 1]);
@@ -127,12 +128,34 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds))
 
     test('share what each tenant uses among all instances', async (t) => {
       const { table } = await start(t);
-      const row = { slice: 7, tenant: 'one', bytes: 100, not_stored: 1 };
-      await table.addShares([row]);
-      const [total] = await table
-        .addShares([row, { ...row, tenant: 'other' }])
-        .then((rows) => rows.filter(({ tenant }) => tenant === 'one'));
-      assert.equal(Number(total?.bytes), 200);
+      const row = { period: 7, tenant: 'one', instance: 'gateway-1', bytes: 100, not_stored: 1 };
+      const others = [{ tenant: 'other' }, { period: 6 }].map((other) => ({
+        ...row,
+        ...other,
+        instance: 'gateway-2',
+      }));
+      await table.putShares([row, ...others]);
+      await table.putShares([row, { ...row, instance: 'gateway-2', bytes: 30 }]); // again, as after a lost answer
+      const written = await table.putShares([{ ...row, bytes: 150, not_stored: 4 }]);
+      assert.deepEqual(
+        written.map(({ period, tenant, bytes_of_others: bytes }) => [Number(period), tenant, Number(bytes)]),
+        [[7, 'one', 30]],
+      );
+      assert.equal(await table.countNotStored(7, 7, ['one']), 5);
+    });
+
+    test('whose figures the database never accepts do not prevent the other figures', async (t) => {
+      const { table } = await start(t);
+      const counts = { requests: 1, refused: 0, failed: 0, hit: 0, stale: 0, shared: 0, miss: 0, bypass: 0 };
+      const row = { minute: 60, instance: 'gateway-1', ...counts, durations: '[]' };
+      await table.putFigures([
+        { ...row, durations: null },
+        { ...row, minute: 120 },
+      ]);
+      assert.deepEqual(
+        (await table.figures(0, 200)).map(({ minute }) => Number(minute)),
+        [120],
+      );
     });
 
     test('count errors of all instances and minutes together, with the last one', async (t) => {
