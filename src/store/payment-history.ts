@@ -125,7 +125,7 @@ const selectListed = (page: string) => `
 
 const newestFirst = 'ORDER BY p.created_at DESC, p.payment_id DESC, p.environment DESC';
 
-/** The reads of a payment are many, and say nothing unless they fail: the statuses that they have shown are rows of their own. */
+/** The reads of a payment are many, and say nothing unless they fail: the statuses that they have shown are rows of their own. The index has the same condition. */
 const isRemarkable = `(outcome <> 'succeeded'
   OR operation IN ('initiatePayment', 'startAuthorisation', 'updatePsuData', 'updatePayment', 'cancelPayment'))`;
 
@@ -209,9 +209,8 @@ export function createPaymentHistoryTable(database: Database) {
     /** The newest records of requests of a tenant for a payment with this id, newest first, without reads that have succeeded. */
     async records(paymentId: string, tenant: string, limit: number): Promise<readonly PaymentRecord[]> {
       const rows = await database.query(
-        // `coalesce`: SQLite would use the index of the tenant.
         `SELECT received_at, request_id, operation, client, environment, status, outcome, bank_error, error, why FROM request_record
-         WHERE payment_id = $1 AND coalesce(tenant, '') = $2 AND operation IS NOT NULL AND ${isRemarkable} ORDER BY received_at DESC LIMIT $3`,
+         WHERE payment_id = $1 AND tenant = $2 AND operation IS NOT NULL AND ${isRemarkable} ORDER BY received_at DESC LIMIT $3`,
         [paymentId, tenant, limit],
       );
       return rows.map((row) => ({

@@ -157,6 +157,8 @@ export type RequestRecordTable = ReturnType<typeof createRequestRecordTable>;
 
 /** Every function @throws DatabaseError. */
 export function createRequestRecordTable(database: Database) {
+  const { dialect } = database;
+
   /**
    * Rows that the database never accepts are left out, or they would be written for ever. If it refuses another one, the caller writes all of
    * them again, which has no effect on those that are stored.
@@ -175,12 +177,10 @@ export function createRequestRecordTable(database: Database) {
     limit: number,
     lookedAt: number,
   ): Promise<readonly Row[]> {
-    const { values, indexed, others } = whereOf(conditions);
-    // Of all tenants, by the index of the time, all other records would be looked at first. Of one tenant, an index has both.
-    const isById = conditions.requestId !== undefined && conditions.tenants?.length !== 1;
+    const { values, indexed, others } = whereOf(conditions, { dialect });
     return database.query(
       `SELECT * FROM (SELECT * FROM request_record WHERE ${indexed.join(' AND ')}
-         ORDER BY ${isById ? 'received_at + 0' : 'received_at'} DESC LIMIT ${lookedAt}) AS r
+         ORDER BY received_at DESC LIMIT ${lookedAt}) AS r
        WHERE ${others.join(' AND ')} ORDER BY received_at DESC, number DESC LIMIT ${limit}`,
       values,
     );
@@ -188,7 +188,7 @@ export function createRequestRecordTable(database: Database) {
 
   /** Since when all records have been looked at, if there are more than one search looks at. */
   async function oldestLookedAt(conditions: RecordConditions): Promise<number | undefined> {
-    const { values, indexed } = whereOf(conditions, true);
+    const { values, indexed } = whereOf(conditions, { dialect, withoutOthers: true });
     const [row] = await database.query(
       `SELECT received_at FROM request_record WHERE ${indexed.join(' AND ')}
        ORDER BY received_at DESC LIMIT 1 OFFSET ${maxLookedAt - 1}`,
@@ -284,14 +284,20 @@ export function createRequestRecordTable(database: Database) {
 }
 
 /** Conditions for which there is an index, and the others. @param withoutOthers whether only the first ones are needed */
-function whereOf(conditions: RecordConditions, withoutOthers = false) {
+function whereOf(
+  conditions: RecordConditions,
+  { dialect, withoutOthers = false }: Pick<Database, 'dialect'> & { readonly withoutOthers?: boolean },
+) {
   const values: (string | number)[] = [];
   const bound = (value: string | number) => `$${values.push(value)}`;
   const { requestId, paymentId, tenants, fromMs, toMs } = conditions;
   const indexed = [`received_at >= ${bound(fromMs)}`, `received_at < ${bound(toMs)}`];
   if (requestId !== undefined) indexed.push(`lower(request_id) = ${bound(requestId.toLowerCase())}`);
   if (paymentId !== undefined) indexed.push(`payment_id = ${bound(paymentId)}`);
-  if (tenants) indexed.push(`tenant IN (${tenants.map(bound).join(', ')})`);
+  // SQLite, which knows no numbers of rows, would use the index of the tenant instead of that of the id: not of `+tenant`.
+  const isById = requestId !== undefined || paymentId !== undefined;
+  const tenant = isById && dialect === 'sqlite' ? '+tenant' : 'tenant';
+  if (tenants) indexed.push(`${tenant} IN (${tenants.map(bound).join(', ')})`);
   return { values, indexed, others: withoutOthers ? [] : otherConditions(conditions, bound) };
 }
 
