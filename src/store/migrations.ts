@@ -88,8 +88,8 @@ const tables = (types: { readonly bytes: string; readonly time: string }) => `
     request_id text,
     FOREIGN KEY (payment_id, environment) REFERENCES payment (payment_id, environment) ON DELETE CASCADE
   );
-  -- Without the time: equal keys share their place, and an index with it would be larger than the table.
-  CREATE INDEX payment_status_of ON payment_status (payment_id, environment);
+  -- With the time, because lists and inserts look for the newest status of a payment: 77 bytes for each row in PostgreSQL, without it 30.
+  CREATE INDEX payment_status_of ON payment_status (payment_id, environment, seen_at);
 
   CREATE TABLE request_record (
     instance text NOT NULL,
