@@ -25,13 +25,6 @@ export interface ErrorCount {
   readonly xRequestId: string;
 }
 
-export interface ErrorCounts {
-  /** Counts the error of a request, if it has one. */
-  add(record: RequestRecord): void;
-  /** The rows that have changed since the last call. */
-  takeChanged(): readonly ErrorRow[];
-}
-
 /**
  * Different errors in one minute: of the gateway, and of the bank, so that a bank does not displace those of the gateway. More are not
  * counted: one instance stores at most about 50 KB a minute.
@@ -47,7 +40,7 @@ interface Minute {
 }
 
 /** @param now milliseconds since 1970 */
-export function createErrorCounts(instance: string, now: () => number = Date.now): ErrorCounts {
+export function createErrorCounts(instance: string, now: () => number = Date.now) {
   /** By its beginning, in seconds since 1970. */
   const minutes = new Map<number, Minute>();
   let changed = new Map<string, ErrorRow>();
@@ -64,7 +57,8 @@ export function createErrorCounts(instance: string, now: () => number = Date.now
   }
 
   return {
-    add(record) {
+    /** Counts the error of a request, if it has one. */
+    add(record: RequestRecord): void {
       const error = errorOf(record, instance);
       if (!error) return;
       const { errors, bankCodes } = minuteAt(Number(error.minute));
@@ -80,7 +74,8 @@ export function createErrorCounts(instance: string, now: () => number = Date.now
       rows.set(key, row);
       changed.set(key, row);
     },
-    takeChanged() {
+    /** The rows that have changed since the last call. */
+    takeChanged(): readonly ErrorRow[] {
       const rows = [...changed.values()];
       changed = new Map();
       for (const at of minutes.keys()) if ((at + 2 * secondsPerMinute) * 1_000 < now()) minutes.delete(at);

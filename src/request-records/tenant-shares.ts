@@ -5,23 +5,6 @@
 
 import type { RecordLane } from '../telemetry/unstored-requests.ts';
 
-export interface TenantShares {
-  /**
-   * Whether a record may be stored. If not, it is counted.
-   *
-   * @param tenant empty if it is unknown
-   */
-  admit(tenant: string, lane: RecordLane): boolean;
-  /** Counts a record that is stored. */
-  add(tenant: string, bytes: number): void;
-  /** Counts records that cannot be stored for another reason. */
-  addNotStored(tenant: string, records: number): void;
-  /** What has changed since the last call, as totals of this instance: writing one again has no effect. */
-  takeChanged(): readonly ShareRow[];
-  /** @param bytes of a tenant in a period, of the other instances */
-  setBytesOfOthers(period: number, tenant: string, bytes: number): void;
-}
-
 interface ShareRow {
   readonly period: number;
   readonly tenant: string;
@@ -60,10 +43,7 @@ interface Usage {
 }
 
 /** @param now milliseconds since 1970 */
-export function createTenantShares(
-  settings: () => ShareSettings,
-  now: () => number = Date.now,
-): TenantShares {
+export function createTenantShares(settings: () => ShareSettings, now: () => number = Date.now) {
   /** Of the current period, by tenant. */
   const usages = new Map<string, Usage>();
   let period = sharePeriodOf(now());
@@ -97,28 +77,37 @@ export function createTenantShares(
   }
 
   return {
-    admit(tenant, lane) {
+    /**
+     * Whether a record may be stored. If not, it is counted.
+     *
+     * @param tenant empty if it is unknown
+     */
+    admit(tenant: string, lane: RecordLane): boolean {
       const usage = usageOf(tenant);
       const isAdmitted = usage.bytes + usage.bytesOfOthers < limitOf(lane);
       if (!isAdmitted) addNotStored(usage, 1);
       return isAdmitted;
     },
-    add(tenant, bytes) {
+    /** Counts a record that is stored. */
+    add(tenant: string, bytes: number): void {
       const usage = usageOf(tenant);
       usage.bytes += bytes;
       changed.add(usage);
     },
-    addNotStored(tenant, records) {
+    /** Counts records that cannot be stored for another reason. */
+    addNotStored(tenant: string, records: number): void {
       addNotStored(usageOf(tenant), records);
     },
-    takeChanged() {
+    /** What has changed since the last call, as totals of this instance: writing one again has no effect. */
+    takeChanged(): readonly ShareRow[] {
       const rows: ShareRow[] = [];
       for (const { period: of, tenant, bytes, notStored } of changed)
         rows.push({ period: of, tenant, bytes, not_stored: notStored });
       changed.clear();
       return rows;
     },
-    setBytesOfOthers(of, tenant, bytes) {
+    /** @param bytes of a tenant in a period, of the other instances */
+    setBytesOfOthers(of: number, tenant: string, bytes: number): void {
       const usage = usages.get(tenant);
       if (usage?.period === of) usage.bytesOfOthers = bytes;
     },

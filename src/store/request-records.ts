@@ -141,7 +141,7 @@ export interface RecordConditions {
   readonly toMs: number;
 }
 
-export interface FoundRecords {
+interface FoundRecords {
   /** Newest first; of those that were received in the last millisecond of the page, all. */
   readonly rows: readonly Row[];
   /** All matching records that were received since then are in `rows`. */
@@ -307,8 +307,14 @@ function otherConditions(
 ): readonly string[] {
   const { error, status, minDurationMs } = rest;
   const equal = {
-    ...{ operation, client, environment, product, outcome, status },
-    ...{ served_from: servedFrom, bank_error: bankError },
+    operation,
+    client,
+    environment,
+    product,
+    outcome,
+    status,
+    served_from: servedFrom,
+    bank_error: bankError,
   };
   const others = ['true'];
   for (const [column, value] of Object.entries(equal))
