@@ -1,6 +1,6 @@
 /** The routes of the sign-in of operators: sessions, and the OIDC provider. */
 
-import { signInRequest } from './request-schemas.ts';
+import { oidcSignInQuery, signInRequest } from './request-schemas.ts';
 import { session } from './response-schemas.ts';
 import type { Route } from './route.ts';
 
@@ -9,7 +9,7 @@ const wrongToken = {
   403: 'Another web page sent the request.',
   429: 'Too many wrong tokens from this address; see Retry-After.',
 };
-const stateUnavailable = { 503: 'The database or Redis is unavailable.' };
+const stateUnavailable = { 503: 'The database is unavailable.' };
 
 export const signInRoutes = {
   getSession: {
@@ -45,6 +45,7 @@ export const signInRoutes = {
     path: '/oidc/sign-in',
     role: 'guest',
     summary: 'Sign in with the OIDC provider; to be opened in a browser',
+    query: oidcSignInQuery,
     response: {
       description: 'To the provider, or to the console with the parameter signInError.',
       status: 302,
