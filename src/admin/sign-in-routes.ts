@@ -9,7 +9,7 @@ const wrongToken = {
   403: 'Another web page sent the request.',
   429: 'Too many wrong tokens from this address; see Retry-After.',
 };
-const stateUnavailable = { 503: 'The database is unavailable.' };
+const databaseUnavailable = { 503: 'The database is unavailable.' };
 
 export const signInRoutes = {
   getSession: {
@@ -21,7 +21,7 @@ export const signInRoutes = {
       description: 'The operator; all members but signInWith are null without one.',
       schema: session,
     },
-    errors: stateUnavailable,
+    errors: databaseUnavailable,
   },
   startSession: {
     method: 'post',
@@ -30,7 +30,7 @@ export const signInRoutes = {
     summary: 'Sign in with a token: the response sets the cookie of a session',
     body: signInRequest,
     response: { description: 'Signed in.', schema: session },
-    errors: { ...wrongToken, ...stateUnavailable },
+    errors: { ...wrongToken, ...databaseUnavailable },
   },
   endSession: {
     method: 'delete',
@@ -38,7 +38,7 @@ export const signInRoutes = {
     role: 'guest',
     summary: 'Sign out: end the session on all instances, with its event streams',
     response: { description: 'There is no session any more.', status: 204 },
-    errors: { 403: 'Another web page sent the request.', ...stateUnavailable },
+    errors: { 403: 'Another web page sent the request.', ...databaseUnavailable },
   },
   startOidcSignIn: {
     method: 'get',
@@ -50,7 +50,7 @@ export const signInRoutes = {
       description: 'To the provider, or to the console with the parameter signInError.',
       status: 302,
     },
-    errors: { 404: 'admin.oidc is not set.', ...stateUnavailable },
+    errors: { 404: 'admin.oidc is not set.', ...databaseUnavailable },
   },
   finishOidcSignIn: {
     method: 'get',
@@ -61,6 +61,6 @@ export const signInRoutes = {
       description: 'To the console, with the cookie of a session or with the parameter signInError.',
       status: 302,
     },
-    errors: { 404: 'admin.oidc is not set.', ...stateUnavailable },
+    errors: { 404: 'admin.oidc is not set.', ...databaseUnavailable },
   },
 } as const satisfies Readonly<Record<string, Route>>;

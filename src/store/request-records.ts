@@ -1,5 +1,6 @@
 /** Records of requests, and what is counted of all requests in each minute, as tables. Written behind the requests. */
 
+import { setImmediate } from 'node:timers/promises';
 import {
   type BatchResult,
   type Columns,
@@ -226,6 +227,7 @@ export function createRequestRecordTable(database: Database) {
         const newer = rows.filter((row) => Number(row.received_at) > atMs);
         return { rows: [...newer, ...together], searchedFromMs: atMs };
       }
+      await setImmediate(); // requests are served in between: SQLite answers in the same turn of the event loop
       const oldest = await oldestLookedAt(conditions);
       if (oldest === undefined) return { rows, searchedFromMs: conditions.fromMs };
       const found = rows.filter((row) => Number(row.received_at) > oldest);
