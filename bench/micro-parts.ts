@@ -12,7 +12,7 @@ import { createMatcher, type Operation } from '../src/pis/operations.ts';
 import { meaningOf } from '../src/request/meaning.ts';
 import type { RoutedRequest } from '../src/request/messages.ts';
 import { type Content, contentOf, transactionStatusIn } from '../src/request/read-content.ts';
-import { rowOf } from '../src/request-log/request-rows.ts';
+import { rowOf } from '../src/request-records/request-rows.ts';
 import { createMapLinks } from '../src/rewriting/link-mapper.ts';
 import { rewriteLinks } from '../src/rewriting/rewrite-links.ts';
 import { createMemoryState } from '../src/state/memory.ts';

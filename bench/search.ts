@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { RequestEvent } from '../src/request/request-events.ts';
-import { rowOf } from '../src/request-log/request-rows.ts';
+import { rowOf } from '../src/request-records/request-rows.ts';
 import type { Database } from '../src/store/database.ts';
 import { deleteInBatches } from '../src/store/delete-in-batches.ts';
 import { migrate } from '../src/store/migrations.ts';

@@ -41,7 +41,7 @@ interface ConfigReloaderDependencies {
   /** The configuration that the gateway was created with. */
   readonly start: Config;
   readonly requestHandlers: RequestHandlers;
-  readonly services: Pick<Services, 'currentConfig' | 'telemetry' | 'audit' | 'timeline'>;
+  readonly services: Pick<Services, 'currentConfig' | 'telemetry' | 'audit' | 'timeline' | 'instanceId'>;
   readonly access: Pick<OperatorAccess, 'replace'>;
   readonly readCredentials: ReadAdminCredentials;
   /** `undefined` if the configuration has no source to load it from. */
@@ -56,7 +56,7 @@ export function createConfigReloader({
   readCredentials,
   load,
 }: ConfigReloaderDependencies): ConfigReloader {
-  const { currentConfig, audit, timeline } = services;
+  const { currentConfig, audit, timeline, instanceId } = services;
   const { log, metrics } = services.telemetry;
   let pending: Promise<unknown> = Promise.resolve();
 
@@ -109,7 +109,8 @@ export function createConfigReloader({
       if (request.by === 'operator') {
         const { operator: who, reason } = request;
         const action = 'reload configuration';
-        await audit.record({ who, action, outcome: result.kind, details: { reason, ...detailsOf(result) } });
+        const details = { reason, instance: instanceId, ...detailsOf(result) };
+        await audit.record({ who, action, outcome: result.kind, details });
       }
       return result;
     },

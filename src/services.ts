@@ -30,7 +30,7 @@ import { createNotifications, type NotificationServices } from './notifications/
 import { createWebhooks, type Webhooks } from './notifications/create-webhooks.ts';
 import { createSeenStatuses, type SeenStatuses } from './payments/seen-statuses.ts';
 import { createPeriodicTask, heartbeatMs, type PeriodicTask } from './periodic-task.ts';
-import { createRequestRecords, type RequestRecords } from './request-log/create-request-records.ts';
+import { createRequestRecords, type RequestRecords } from './request-records/create-request-records.ts';
 import { createLookUpLimits, type LookUpLimits } from './self-service/look-up-limits.ts';
 import { type EncryptedState, withEncryption } from './state/create-state.ts';
 import { createMemoryState } from './state/memory.ts';

@@ -5,7 +5,7 @@ import type { ActiveEnvironment } from '../environments/active-environment.ts';
 import type { AuditLog } from '../environments/audit-log.ts';
 import type { PreflightReport } from '../environments/preflight.ts';
 import type { SwitchEnvironment } from '../environments/switch-environment.ts';
-import type { RequestHistory } from '../request-log/request-history.ts';
+import type { RequestHistory } from '../request-records/request-history.ts';
 import type { Purge } from '../status-cache/cache-status.ts';
 import type { Fleet } from '../telemetry/fleet.ts';
 import type { Metrics } from '../telemetry/metrics.ts';

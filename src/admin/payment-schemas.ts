@@ -82,7 +82,7 @@ export const paymentHistory = z.object({
         .enum(historyKinds)
         .describe(
           '`status`: the transaction status has changed. `read`: a read that failed. `running`: a write without a response yet. ' +
-            '`resolution`: of a request in doubt. `operator`: another action of an operator.',
+            '`in-doubt`: a write of which it is unknown whether the bank has executed it. `resolution`: of such a write. `operator`: another action of an operator.',
         ),
       operation: z.string().nullable(),
       xRequestId: z.string().nullable(),
@@ -97,6 +97,6 @@ export const paymentHistory = z.object({
   complete: z
     .boolean()
     .describe(
-      'Whether all requests are in the history: not if the payment is older than requests.keepFor, or has more than 200 requests.',
+      'Whether all requests are in the history: not if the payment is older than requests.keepFor, or has more than 200 requests or changes of its status.',
     ),
 });

@@ -248,6 +248,16 @@ export const signInRequest = z.strictObject(
   jsonError,
 );
 
+export const oidcSignInQuery = z.strictObject({
+  page: z
+    .string()
+    .optional()
+    .describe(
+      'Where to return to: the path and the query of a page of payments. Otherwise, to the first page.',
+    ),
+  redirected: z.literal('1').optional().describe('Set by the gateway when it redirects to admin.publicUrl.'),
+});
+
 /** A purge of all cached statuses only causes extra reads at the bank, so it needs no confirmation. */
 export const purgeQuery = z.strictObject({
   environment: z.string().min(1).optional().describe('Only this environment; otherwise all.'),

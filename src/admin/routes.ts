@@ -55,6 +55,7 @@ import {
 import type { Route } from './route.ts';
 import { signInRoutes } from './sign-in-routes.ts';
 
+const databaseUnavailable = { 503: 'The database is unavailable.' };
 const stateUnavailable = { 503: 'The database or Redis is unavailable.' };
 
 /** By the name of the handler, which is the `operationId` as well. */
@@ -105,7 +106,7 @@ export const routes = {
     response: { description: 'Switched.', schema: switchResult },
     errors: {
       409: 'Refused: the pre-flight failed (the body contains its report), requests would be refused there or executed in another way (the body lists them), or the confirmation is missing.',
-      ...stateUnavailable,
+      ...databaseUnavailable,
     },
   },
   runPreflight: {
@@ -126,7 +127,7 @@ export const routes = {
     errors: {
       404: 'No environment has or has had this name.',
       409: 'Another environment has or has had the new name.',
-      ...stateUnavailable,
+      ...databaseUnavailable,
     },
   },
   moveEnvironment: {
@@ -136,7 +137,7 @@ export const routes = {
     summary: 'Accept another address for the payments of an environment: the bank has moved',
     body: identityRequests['move environment'],
     response: { description: 'Accepted.', schema: identityChanged },
-    errors: { 404: 'No payment was ever sent to an environment of this name.', ...stateUnavailable },
+    errors: { 404: 'No payment was ever sent to an environment of this name.', ...databaseUnavailable },
   },
   renameTenant: {
     method: 'post',
@@ -148,7 +149,7 @@ export const routes = {
     errors: {
       404: 'No tenant has or has had this name.',
       409: 'Another tenant has or has had the new name.',
-      ...stateUnavailable,
+      ...databaseUnavailable,
     },
   },
   moveCredential: {
@@ -159,7 +160,7 @@ export const routes = {
       'Give the key and the certificate of a client to another tenant; its payments stay with the former one',
     body: identityRequests['move credential'],
     response: { description: 'Moved.', schema: identityChanged },
-    errors: { 404: 'No client of this name is configured.', ...stateUnavailable },
+    errors: { 404: 'No client of this name is configured.', ...databaseUnavailable },
   },
   streamEvents: {
     method: 'get',
@@ -195,7 +196,7 @@ export const routes = {
     role: 'read',
     summary: 'Show how the instances processed the requests with an X-Request-ID',
     response: { description: 'The requests with this id, newest first.', schema: decisions },
-    errors: { 404: 'No instance has a record of this X-Request-ID.', ...stateUnavailable },
+    errors: { 404: 'No instance has a record of this X-Request-ID.', ...databaseUnavailable },
   },
   searchRequests: {
     method: 'get',
@@ -204,7 +205,7 @@ export const routes = {
     summary: 'Search the requests of all instances by X-Request-ID, payment, tenant, error and time',
     query: searchQuery,
     response: { description: 'The matching requests.', schema: searchResult },
-    errors: stateUnavailable,
+    errors: databaseUnavailable,
   },
   listErrors: {
     method: 'get',
@@ -212,7 +213,7 @@ export const routes = {
     role: 'read',
     summary: 'List the most frequent errors of the last hour, of all instances',
     response: { description: 'At most a hundred errors, the most frequent first.', schema: errorCounts },
-    errors: stateUnavailable,
+    errors: databaseUnavailable,
   },
   showHistory: {
     method: 'get',
@@ -221,7 +222,7 @@ export const routes = {
     summary: 'Show the figures of all instances over a longer time, up to requests.keepFor',
     query: historyQuery,
     response: { description: 'The figures.', schema: history },
-    errors: stateUnavailable,
+    errors: databaseUnavailable,
   },
   ...contractRoutes,
   listCircuits: {
@@ -238,7 +239,7 @@ export const routes = {
     summary: 'Hold a circuit open or closed, or release it',
     body: holdRequest,
     response: { description: 'The circuit afterwards.', schema: circuit },
-    errors: { 404: 'Unknown circuit: no such environment or lane.', ...stateUnavailable },
+    errors: { 404: 'Unknown circuit: no such environment or lane.', ...databaseUnavailable },
   },
   listNotifications: {
     method: 'get',
@@ -293,7 +294,7 @@ export const routes = {
     summary: 'List the payments, newest first, with their last transaction status',
     query: paymentsQuery,
     response: { description: 'At most 200 of the payments that match.', schema: payments },
-    errors: stateUnavailable,
+    errors: databaseUnavailable,
   },
   showPayment: {
     method: 'get',
@@ -301,7 +302,7 @@ export const routes = {
     role: 'read',
     summary: 'Show a payment and its history: requests, statuses, what is in doubt, and what operators did',
     response: { description: 'The payment.', schema: paymentHistory },
-    errors: { 404: 'No payment with this id is stored in this environment.', ...stateUnavailable },
+    errors: { 404: 'No payment with this id is stored in this environment.', ...databaseUnavailable },
   },
   listInDoubt: {
     method: 'get',
@@ -310,7 +311,7 @@ export const routes = {
     summary: 'List the requests in doubt: the bank may or may not have executed them',
     query: inDoubtQuery,
     response: { description: 'The requests in doubt, oldest first.', schema: inDoubt },
-    errors: stateUnavailable,
+    errors: databaseUnavailable,
   },
   exportInDoubt: {
     method: 'get',
@@ -322,7 +323,7 @@ export const routes = {
       description: 'The requests that match, oldest first. In CSV, no value can become a formula.',
       contentType: ['text/csv', 'application/json'],
     },
-    errors: stateUnavailable,
+    errors: databaseUnavailable,
   },
   previewInDoubt: {
     method: 'get',
@@ -331,7 +332,7 @@ export const routes = {
     summary: 'Preview which requests in doubt match a filter',
     query: previewQuery,
     response: { description: 'The requests that match, oldest first.', schema: inDoubtPreview },
-    errors: stateUnavailable,
+    errors: databaseUnavailable,
   },
   resolveSeveralInDoubt: {
     method: 'post',
@@ -342,7 +343,7 @@ export const routes = {
     response: { description: 'How many were resolved.', schema: severalResolved },
     errors: {
       409: 'The matching requests have changed since the preview, or the confirmation is missing.',
-      ...stateUnavailable,
+      ...databaseUnavailable,
     },
   },
   resolveInDoubt: {
@@ -355,7 +356,7 @@ export const routes = {
     errors: {
       404: 'No request in doubt has this id.',
       409: 'The bank may still execute the request (see Retry-After), the payment belongs to another tenant, or the confirmation is missing.',
-      ...stateUnavailable,
+      ...databaseUnavailable,
     },
   },
   listAuditRecords: {
@@ -364,7 +365,7 @@ export const routes = {
     role: 'read',
     summary: 'List the newest records of the audit log',
     response: { description: 'At most a hundred records, newest first.', schema: auditRecords },
-    errors: stateUnavailable,
+    errors: databaseUnavailable,
   },
   verifyAuditLog: {
     method: 'get',
@@ -372,7 +373,7 @@ export const routes = {
     role: 'read',
     summary: 'Verify the hash chain of the audit log',
     response: { description: 'The result, also for a broken chain.', schema: auditVerification },
-    errors: stateUnavailable,
+    errors: databaseUnavailable,
   },
   purgeStatusCache: {
     method: 'delete',
@@ -403,7 +404,7 @@ export const routes = {
     response: { description: 'Reloaded; with `all`, the answers of the instances.', schema: reloadReport },
     errors: {
       409: 'Not reloaded: the new configuration cannot be used (the body contains the errors). With `all`: another reload of all instances is in progress.',
-      ...stateUnavailable,
+      ...databaseUnavailable,
     },
   },
 } as const satisfies Readonly<Record<string, Route>>;

@@ -30,7 +30,15 @@ const recordShape = z.object({
   ]),
 });
 
-const attemptShape = z.object({ state: z.string(), nonce: z.string(), codeVerifier: z.string() });
+const attemptShape = z.object({
+  state: z.string(),
+  nonce: z.string(),
+  codeVerifier: z.string(),
+  /** The path and the query of the page of the console on which the sign-in has begun. */
+  page: z.string(),
+});
+
+type StoredAttempt = SignInAttempt & Readonly<z.output<typeof attemptShape>>;
 
 export type SessionRecord = Readonly<z.output<typeof recordShape>>;
 
@@ -100,12 +108,12 @@ export function createSessions(database: Database, keys: readonly [] | Encryptio
     },
 
     /** Any instance may get the answer of the provider. @param id in the cookie of the browser */
-    async storeAttempt(id: string, attempt: SignInAttempt, ttlMs: number): Promise<void> {
+    async storeAttempt(id: string, attempt: StoredAttempt, ttlMs: number): Promise<void> {
       await insert(attemptKey(id, attempt.state), attempt, ttlMs);
     },
 
     /** Removes the attempt: the answer of the provider can be used once. */
-    async takeAttempt(id: string, state: string): Promise<SignInAttempt | undefined> {
+    async takeAttempt(id: string, state: string): Promise<StoredAttempt | undefined> {
       const key = attemptKey(id, state);
       const [row] = await database.query(
         'DELETE FROM operator_session WHERE key_hash = $1 RETURNING record, expires_at > now_ms() AS is_valid',

@@ -1,6 +1,6 @@
 /** The routes of the sign-in of operators: sessions, and the OIDC provider. */
 
-import { signInRequest } from './request-schemas.ts';
+import { oidcSignInQuery, signInRequest } from './request-schemas.ts';
 import { session } from './response-schemas.ts';
 import type { Route } from './route.ts';
 
@@ -9,7 +9,7 @@ const wrongToken = {
   403: 'Another web page sent the request.',
   429: 'Too many wrong tokens from this address; see Retry-After.',
 };
-const stateUnavailable = { 503: 'The database or Redis is unavailable.' };
+const databaseUnavailable = { 503: 'The database is unavailable.' };
 
 export const signInRoutes = {
   getSession: {
@@ -21,7 +21,7 @@ export const signInRoutes = {
       description: 'The operator; all members but signInWith are null without one.',
       schema: session,
     },
-    errors: stateUnavailable,
+    errors: databaseUnavailable,
   },
   startSession: {
     method: 'post',
@@ -30,7 +30,7 @@ export const signInRoutes = {
     summary: 'Sign in with a token: the response sets the cookie of a session',
     body: signInRequest,
     response: { description: 'Signed in.', schema: session },
-    errors: { ...wrongToken, ...stateUnavailable },
+    errors: { ...wrongToken, ...databaseUnavailable },
   },
   endSession: {
     method: 'delete',
@@ -38,18 +38,19 @@ export const signInRoutes = {
     role: 'guest',
     summary: 'Sign out: end the session on all instances, with its event streams',
     response: { description: 'There is no session any more.', status: 204 },
-    errors: { 403: 'Another web page sent the request.', ...stateUnavailable },
+    errors: { 403: 'Another web page sent the request.', ...databaseUnavailable },
   },
   startOidcSignIn: {
     method: 'get',
     path: '/oidc/sign-in',
     role: 'guest',
     summary: 'Sign in with the OIDC provider; to be opened in a browser',
+    query: oidcSignInQuery,
     response: {
       description: 'To the provider, or to the console with the parameter signInError.',
       status: 302,
     },
-    errors: { 404: 'admin.oidc is not set.', ...stateUnavailable },
+    errors: { 404: 'admin.oidc is not set.', ...databaseUnavailable },
   },
   finishOidcSignIn: {
     method: 'get',
@@ -60,6 +61,6 @@ export const signInRoutes = {
       description: 'To the console, with the cookie of a session or with the parameter signInError.',
       status: 302,
     },
-    errors: { 404: 'admin.oidc is not set.', ...stateUnavailable },
+    errors: { 404: 'admin.oidc is not set.', ...databaseUnavailable },
   },
 } as const satisfies Readonly<Record<string, Route>>;

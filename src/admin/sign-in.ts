@@ -75,20 +75,24 @@ export function createSignIn({ access, sessions, throttle, audit, log }: SignInD
     throw new AdminRefusal(404, 'Not found: sign-in with OIDC is not configured (admin.oidc).');
   }
 
-  const consoleUrl = (error?: SignInError) =>
-    `${access.rules.settings.publicUrl}/${error ? `?signInError=${error}` : ''}`;
+  /** @param page of the console, as in `pageOf` */
+  function consoleUrl(page: string, error?: SignInError): string {
+    const url = new URL(`${access.rules.settings.publicUrl}${page}`);
+    if (error) url.searchParams.set('signInError', error);
+    return url.href;
+  }
 
-  /** Starts the session of a person that the provider has authenticated. @returns where to go next */
-  async function admit(person: AuthenticatedPerson, response: Response): Promise<string> {
+  /** Starts the session of a person that the provider has authenticated. @returns what prevents it */
+  async function admit(person: AuthenticatedPerson, response: Response): Promise<SignInError | undefined> {
     const { oidc } = access.rules.settings;
-    if (!oidc) return consoleUrl('failed'); // a reload has removed it
+    if (!oidc) return 'failed'; // a reload has removed it
     const { name, groups, subject } = person;
     const source = { method: 'oidc', issuer: oidc.issuer, clientId: oidc.clientId, groups } as const;
     const record = { name, expiresAtMs: newExpiryMs(), source };
     const holder = holderOf(record, access.rules);
     if (holder?.kind !== 'operator') {
       log('warn', 'sign-in refused: the person has no role', { who: holder?.name, signIn: 'oidc' });
-      return consoleUrl('no-role');
+      return 'no-role';
     }
     await startSession(response, record);
     await audit.record({
@@ -97,7 +101,7 @@ export function createSignIn({ access, sessions, throttle, audit, log }: SignInD
       outcome: 'done',
       details: { method: 'oidc', role: holder.role, issuer: oidc.issuer, subject },
     });
-    return consoleUrl();
+    return undefined;
   }
 
   return {
@@ -140,21 +144,25 @@ export function createSignIn({ access, sessions, throttle, audit, log }: SignInD
         response.status(204).end();
       },
 
-      async startOidcSignIn({ response }) {
+      async startOidcSignIn({ query, response }) {
         const provider = requireProvider();
         const { req } = response;
         const { publicUrl } = access.rules.settings;
         // The cookie must belong to the host that the provider sends the person back to. A proxy may hide that host: redirect once.
         const isElsewhere = req.headers.host?.toLowerCase() !== new URL(publicUrl).host;
-        if (isElsewhere && req.query.redirected === undefined)
-          return redirect(response, `${publicUrl}/oidc/sign-in?redirected=1`);
+        const page = pageOf(query.page);
+        if (isElsewhere && query.redirected === undefined)
+          return redirect(
+            response,
+            `${publicUrl}/oidc/sign-in?${new URLSearchParams({ redirected: '1', page })}`,
+          );
         const begun = await provider.begin(redirectUriOf(publicUrl));
-        if (!begun) return redirect(response, consoleUrl('provider-unavailable'));
+        if (!begun) return redirect(response, consoleUrl(page, 'provider-unavailable'));
         countAttempt(response, oidcThrottle);
         // The same for all tabs, so that each of them can finish its own sign-in. For that reason it is not removed either.
         const known = cookieIn(response, signInCookie) ?? '';
         const id = isId(known) ? known : newId();
-        await sessions.storeAttempt(id, begun.attempt, attemptTtlMs);
+        await sessions.storeAttempt(id, { ...begun.attempt, page }, attemptTtlMs);
         setCookie(response, signInCookie, id, attemptTtlMs);
         return redirect(response, begun.url.href);
       },
@@ -167,14 +175,15 @@ export function createSignIn({ access, sessions, throttle, audit, log }: SignInD
         const attempt = isKnown ? await sessions.takeAttempt(id, state) : undefined;
         if (!attempt) {
           countAttempt(response, oidcThrottle);
-          return redirect(response, consoleUrl('expired'));
+          return redirect(response, consoleUrl('/', 'expired'));
         }
         const callbackUrl = new URL(redirectUriOf(access.rules.settings.publicUrl));
         callbackUrl.search = new URL(response.req.originalUrl, callbackUrl).search;
         const result = await provider.finish(callbackUrl, attempt);
-        if (result.kind === 'signed-in') return redirect(response, await admit(result.person, response));
+        if (result.kind === 'signed-in')
+          return redirect(response, consoleUrl(attempt.page, await admit(result.person, response)));
         log('warn', 'sign-in with OIDC failed', { result: result.kind, why: result.why });
-        return redirect(response, consoleUrl(errorOf[result.kind]));
+        return redirect(response, consoleUrl(attempt.page, errorOf[result.kind]));
       },
     },
     refreshProvider: async () => currentProvider()?.refresh(),
@@ -186,6 +195,10 @@ const errorOf = { denied: 'denied', unavailable: 'provider-unavailable', failed:
 function redirect(response: Response, url: string): undefined {
   response.redirect(302, url);
 }
+
+/** A page of payments, with its query; otherwise the first page of the console, so that a link cannot lead to another site. */
+const pageOf = (asked = '/'): string =>
+  /^\/payments(?:\/[^/?#]+\/[^/?#]+)?(?:\?[^#]*)?$/.test(asked) ? asked : '/';
 
 const redirectUriOf = (publicUrl: string) => `${publicUrl}/oidc/callback`;
 

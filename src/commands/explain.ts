@@ -41,13 +41,13 @@ export async function explain(call: AdminClient, xRequestId: string): Promise<Co
 function formatReport(report: ReportBody): readonly string[] {
   const { at, operation, product, paymentId, client, tenant, environment, status, servedFrom, ...rest } =
     report;
-  const { durationMs, bankError, error, why, instance } = rest;
+  const { durationMs, bankError, error, instance } = rest;
   const who = client === null ? '' : ` by ${client} of ${tenant}`;
   const where = environment === null ? '' : ` in ${environment}`;
   const duration = durationMs === null ? '' : `, after ${durationMs} ms`;
   const from = servedFrom === undefined ? '' : `, served from ${servedFrom}`;
   const code = error ?? bankError;
-  const explanation = error === undefined ? explanationOf(report) : (why ?? null);
+  const explanation = explanationOf(report);
   return [
     `${at}  ${operation ?? 'refused before its operation was known'}${who}${where} on ${instance}`,
     ...(product === null ? [] : [`  ${product}${paymentId === null ? '' : ` ${paymentId}`}`]),

@@ -57,8 +57,12 @@ export function createSeenStatuses(table: Pick<PaymentHistoryTable, 'insertStatu
   }
 
   return {
-    /** Notes the status that an answer of the bank shows, if it shows one. Never throws. */
+    /**
+     * Notes the status that an answer of the bank shows, if it shows one. Never throws. A cancellation that needs no authorisation ends with
+     * 204 and no body: the payment is cancelled then (Implementation Guidelines 1.3, payment cancellation request).
+     */
     noteShown(seen: Omit<SeenStatus, 'status'>, response: PisResponse): void {
+      if (seen.seenBy === 'cancellation' && response.status === 204) note({ ...seen, status: 'CANC' });
       const content = contentOf(response);
       const noteIn = (read: Awaited<typeof content>) => {
         const status = transactionStatusIn(read);

@@ -88,8 +88,8 @@ const tables = (types: { readonly bytes: string; readonly time: string }) => `
     request_id text,
     FOREIGN KEY (payment_id, environment) REFERENCES payment (payment_id, environment) ON DELETE CASCADE
   );
-  -- Without the time: equal keys share their place, and an index with it would be larger than the table.
-  CREATE INDEX payment_status_of ON payment_status (payment_id, environment);
+  -- With the time, because lists and inserts look for the newest status of a payment: 77 bytes for each row in PostgreSQL, without it 30.
+  CREATE INDEX payment_status_of ON payment_status (payment_id, environment, seen_at);
 
   CREATE TABLE request_record (
     instance text NOT NULL,
@@ -122,22 +122,27 @@ const tables = (types: { readonly bytes: string; readonly time: string }) => `
     events text NOT NULL,
     PRIMARY KEY (instance, number)
   );
-  -- Of one tenant as well: its look-up reads nothing of the others.
-  CREATE INDEX request_record_request_id ON request_record (lower(request_id), tenant, received_at);
-  CREATE INDEX request_record_payment ON request_record (payment_id, received_at) WHERE payment_id IS NOT NULL;
+  -- With the tenant, so that a search of one tenant reads no rows of others with the same id. Last, because not every search has one.
+  CREATE INDEX request_record_request_id ON request_record (lower(request_id), received_at, tenant);
+  CREATE INDEX request_record_payment ON request_record (payment_id, received_at, tenant) WHERE payment_id IS NOT NULL;
+  -- For the history of a payment: the same condition as in payment-history.ts.
+  CREATE INDEX request_record_remarkable ON request_record (payment_id, tenant, received_at)
+    WHERE (outcome <> 'succeeded'
+      OR operation IN ('initiatePayment', 'startAuthorisation', 'updatePsuData', 'updatePayment', 'cancelPayment'));
   CREATE INDEX request_record_received_at ON request_record (received_at);
   CREATE INDEX request_record_tenant ON request_record (tenant, received_at);
 
-  -- How much of the records each tenant uses, in each period of the retention: of all instances.
+  -- How much of the records each tenant uses, in each period of the retention, by the requests of each instance.
   CREATE TABLE record_share (
-    -- Its number since 1970: see slices.ts.
-    slice ${types.time} NOT NULL,
+    -- Its number since 1970: see tenant-shares.ts.
+    period ${types.time} NOT NULL,
     -- As in the records.
     tenant text NOT NULL,
+    instance text NOT NULL,
     bytes ${types.time} NOT NULL,
     -- Requests of which no record is stored.
     not_stored ${types.time} NOT NULL,
-    PRIMARY KEY (slice, tenant)
+    PRIMARY KEY (period, tenant, instance)
   );
 
   -- The requests of an instance in each minute: of all, also of those without a record.

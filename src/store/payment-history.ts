@@ -3,7 +3,7 @@
  * The changes of the transaction status have a table of their own, which is written behind the requests.
  */
 
-import { type Database, type DatabaseError, type Row, statement, textOf } from './database.ts';
+import { type Database, type DatabaseError, type InputOf, type Row, statement, textOf } from './database.ts';
 
 /** A transaction status in an answer of the bank. */
 export interface SeenStatus {
@@ -105,7 +105,28 @@ const insertStatuses = statement({
     JOIN payment ON payment.payment_id = s.payment_id AND payment.environment = s.environment
     WHERE s.status <> coalesce(s.former, (
         SELECT o.status FROM payment_status o WHERE o.payment_id = s.payment_id AND o.environment = s.environment
-          AND o.seen_at <= s.seen_at ORDER BY o.seen_at DESC LIMIT 1), '')`,
+          AND o.seen_at <= s.seen_at ORDER BY o.seen_at DESC LIMIT 1), '')
+    RETURNING payment_id, environment, (
+      SELECT count(*) FROM payment_status o WHERE o.payment_id = payment_status.payment_id
+        AND o.environment = payment_status.environment) AS stored`,
+});
+
+/** So many changes of the status of one payment are kept, because a bank may alternate between two for ever. */
+const maxStatuses = 200;
+/** Of more changes, the first and the newest ones stay: together one more than `maxStatuses`, so that a reader sees that others are missing. */
+const firstKept = 50;
+const newestKept = maxStatuses - firstKept + 1;
+
+const deleteStatusesBetween = statement({
+  columns: { payment_id: 'text', environment: 'text' },
+  sql: (input) => `
+    DELETE FROM payment_status WHERE (payment_id, environment, seen_at) IN (
+      SELECT r.payment_id, r.environment, r.seen_at FROM (
+        SELECT s.payment_id, s.environment, s.seen_at,
+          rank() OVER (PARTITION BY s.payment_id, s.environment ORDER BY s.seen_at) AS from_first,
+          rank() OVER (PARTITION BY s.payment_id, s.environment ORDER BY s.seen_at DESC) AS from_newest
+        FROM ${input} AS i JOIN payment_status s ON s.payment_id = i.payment_id AND s.environment = i.environment) AS r
+      WHERE r.from_first > ${firstKept} AND r.from_newest > ${newestKept})`,
 });
 
 /** The payments of writes in doubt. The answer to an initiation may name its payment, and leave open whether the bank has executed it. */
@@ -125,7 +146,7 @@ const selectListed = (page: string) => `
 
 const newestFirst = 'ORDER BY p.created_at DESC, p.payment_id DESC, p.environment DESC';
 
-/** The reads of a payment are many, and say nothing unless they fail: the statuses that they have shown are rows of their own. */
+/** The reads of a payment are many, and say nothing unless they fail: the statuses that they have shown are rows of their own. The index has the same condition. */
 const isRemarkable = `(outcome <> 'succeeded'
   OR operation IN ('initiatePayment', 'startAuthorisation', 'updatePsuData', 'updatePayment', 'cancelPayment'))`;
 
@@ -133,17 +154,25 @@ const isRemarkable = `(outcome <> 'succeeded'
 export function createPaymentHistoryTable(database: Database) {
   return {
     /**
-     * Stores the statuses that are changes; those of payments that are not stored have no effect.
+     * Stores the statuses that are changes; those of payments that are not stored have no effect. Of a payment with more than 200 changes,
+     * the first 50 and the newest 151 are kept: they show how it was initiated, and what the bank answers now.
      *
      * @param seen in the order of time
      * @returns those that the database has refused, with the reasons
      */
     async insertStatuses(seen: readonly AgedStatus[]): Promise<ReadonlyMap<number, DatabaseError>> {
       const inputs = seen.map(({ paymentId, environment, status, seenBy, requestId, ageMs }) => ({
-        ...{ payment_id: paymentId, environment, status },
-        ...{ age_ms: Math.round(ageMs), seen_by: seenBy, request_id: requestId ?? null },
+        payment_id: paymentId,
+        environment,
+        status,
+        age_ms: Math.round(ageMs),
+        seen_by: seenBy,
+        request_id: requestId ?? null,
       }));
-      return (await database.batch(insertStatuses, inputs)).refused;
+      const { rows, refused } = await database.batch(insertStatuses, inputs);
+      const tooMany = paymentsWithTooMany(rows);
+      if (tooMany.length > 0) await database.batch(deleteStatusesBetween, tooMany);
+      return refused;
     },
 
     /** The newest payments first. */
@@ -190,28 +219,37 @@ export function createPaymentHistoryTable(database: Database) {
       return Number(row?.writes);
     },
 
-    /** In the order of time. If two instances have seen the same change, only the first of them. */
-    async statuses(paymentId: string, environment: string): Promise<readonly StatusChange[]> {
-      const rows = await database.query(
+    /**
+     * The changes of the status, in the order of time. If two instances have seen the same change, only the first of them.
+     *
+     * @returns `complete`: whether none was deleted, because there were too many
+     */
+    async statuses(
+      paymentId: string,
+      environment: string,
+    ): Promise<{ readonly changes: readonly StatusChange[]; readonly complete: boolean }> {
+      const newestFirst = await database.query(
         `SELECT status, seen_at, seen_by, request_id FROM payment_status
-         WHERE payment_id = $1 AND environment = $2 ORDER BY seen_at`,
+         WHERE payment_id = $1 AND environment = $2 ORDER BY seen_at DESC LIMIT ${maxStatuses + 1}`,
         [paymentId, environment],
       );
-      const changes = rows.map((row) => ({
+      const stored = newestFirst.toReversed().map((row) => ({
         status: String(row.status),
         seenAt: Number(row.seen_at),
         seenBy: String(row.seen_by),
         requestId: textOf(row.request_id),
       }));
-      return changes.filter(({ status }, index) => status !== changes[index - 1]?.status);
+      return {
+        changes: stored.filter(({ status }, index) => status !== stored[index - 1]?.status),
+        complete: stored.length <= maxStatuses,
+      };
     },
 
     /** The newest records of requests of a tenant for a payment with this id, newest first, without reads that have succeeded. */
     async records(paymentId: string, tenant: string, limit: number): Promise<readonly PaymentRecord[]> {
       const rows = await database.query(
-        // `coalesce`: SQLite would use the index of the tenant.
         `SELECT received_at, request_id, operation, client, environment, status, outcome, bank_error, error, why FROM request_record
-         WHERE payment_id = $1 AND coalesce(tenant, '') = $2 AND operation IS NOT NULL AND ${isRemarkable} ORDER BY received_at DESC LIMIT $3`,
+         WHERE payment_id = $1 AND tenant = $2 AND operation IS NOT NULL AND ${isRemarkable} ORDER BY received_at DESC LIMIT $3`,
         [paymentId, tenant, limit],
       );
       return rows.map((row) => ({
@@ -246,6 +284,16 @@ export function createPaymentHistoryTable(database: Database) {
       }));
     },
   };
+}
+
+/** @param inserted rows of `insertStatuses`; PostgreSQL has counted those that were stored before */
+function paymentsWithTooMany(inserted: readonly Row[]) {
+  const payments = Map.groupBy(inserted, (row) => JSON.stringify([row.payment_id, row.environment]));
+  const tooMany: InputOf<typeof deleteStatusesBetween.columns>[] = [];
+  for (const [row, ...others] of payments.values())
+    if (row && Number(row.stored) + others.length >= maxStatuses)
+      tooMany.push({ payment_id: String(row.payment_id), environment: String(row.environment) });
+  return tooMany;
 }
 
 const listedOf = (row: Row): ListedPayment => ({

@@ -1,6 +1,15 @@
 /** Records of requests, and what is counted of all requests in each minute, as tables. Written behind the requests. */
 
-import { type BatchResult, type Database, type InputOf, type Row, rowsOfAll, statement } from './database.ts';
+import { setImmediate } from 'node:timers/promises';
+import {
+  type BatchResult,
+  type Columns,
+  type Database,
+  type InputOf,
+  type Row,
+  type Statement,
+  statement,
+} from './database.ts';
 import { type Deleted, deletedAt } from './delete-in-batches.ts';
 
 const recordColumns = {
@@ -38,14 +47,16 @@ const insertRecords = statement({
       payment_id = excluded.payment_id, outcome = excluded.outcome, bank_error = excluded.bank_error, events = excluded.events`,
 });
 
-const addShares = statement({
-  columns: { slice: 'bigint', tenant: 'text', bytes: 'bigint', not_stored: 'bigint' },
+/** What tenants use of the records in a period, by an instance. */
+const putShares = statement({
+  columns: { period: 'bigint', tenant: 'text', instance: 'text', bytes: 'bigint', not_stored: 'bigint' },
   sql: (input) => `
-    INSERT INTO record_share (slice, tenant, bytes, not_stored)
-    SELECT i.slice, i.tenant, i.bytes, i.not_stored FROM ${input} AS i WHERE true ORDER BY i.slice, i.tenant
-    ON CONFLICT (slice, tenant) DO UPDATE SET
-      bytes = record_share.bytes + excluded.bytes, not_stored = record_share.not_stored + excluded.not_stored
-    RETURNING slice, tenant, bytes`,
+    INSERT INTO record_share (period, tenant, instance, bytes, not_stored)
+    SELECT period, tenant, instance, bytes, not_stored FROM ${input} AS i WHERE true
+    ON CONFLICT (period, tenant, instance) DO UPDATE SET bytes = excluded.bytes, not_stored = excluded.not_stored
+    RETURNING period, tenant, (
+      SELECT coalesce(sum(o.bytes), 0) FROM record_share o WHERE o.period = record_share.period
+        AND o.tenant = record_share.tenant AND o.instance <> record_share.instance) AS bytes_of_others`,
 });
 
 const figureColumns = {
@@ -131,7 +142,7 @@ export interface RecordConditions {
   readonly toMs: number;
 }
 
-export interface FoundRecords {
+interface FoundRecords {
   /** Newest first; of those that were received in the last millisecond of the page, all. */
   readonly rows: readonly Row[];
   /** All matching records that were received since then are in `rows`. */
@@ -147,17 +158,30 @@ export type RequestRecordTable = ReturnType<typeof createRequestRecordTable>;
 
 /** Every function @throws DatabaseError. */
 export function createRequestRecordTable(database: Database) {
+  const { dialect } = database;
+
+  /**
+   * Rows that the database never accepts are left out, or they would be written for ever. If it refuses another one, the caller writes all of
+   * them again, which has no effect on those that are stored.
+   */
+  async function put<Input extends Columns>(
+    written: Statement<Input>,
+    rows: readonly InputOf<Input>[],
+  ): Promise<BatchResult> {
+    const result = await database.batch(written, rows);
+    for (const cause of result.refused.values()) if (cause.effect !== 'none-ever') throw cause;
+    return result;
+  }
+
   async function select(
     conditions: RecordConditions,
     limit: number,
     lookedAt: number,
   ): Promise<readonly Row[]> {
-    const { values, indexed, others } = whereOf(conditions);
-    // Of all tenants, by the index of the time, all other records would be looked at first. Of one tenant, an index has both.
-    const isById = conditions.requestId !== undefined && conditions.tenants?.length !== 1;
+    const { values, indexed, others } = whereOf(conditions, { dialect });
     return database.query(
       `SELECT * FROM (SELECT * FROM request_record WHERE ${indexed.join(' AND ')}
-         ORDER BY ${isById ? 'received_at + 0' : 'received_at'} DESC LIMIT ${lookedAt}) AS r
+         ORDER BY received_at DESC LIMIT ${lookedAt}) AS r
        WHERE ${others.join(' AND ')} ORDER BY received_at DESC, number DESC LIMIT ${limit}`,
       values,
     );
@@ -165,7 +189,7 @@ export function createRequestRecordTable(database: Database) {
 
   /** Since when all records have been looked at, if there are more than one search looks at. */
   async function oldestLookedAt(conditions: RecordConditions): Promise<number | undefined> {
-    const { values, indexed } = whereOf(conditions, true);
+    const { values, indexed } = whereOf(conditions, { dialect, withoutOthers: true });
     const [row] = await database.query(
       `SELECT received_at FROM request_record WHERE ${indexed.join(' AND ')}
        ORDER BY received_at DESC LIMIT 1 OFFSET ${maxLookedAt - 1}`,
@@ -175,24 +199,22 @@ export function createRequestRecordTable(database: Database) {
   }
 
   return {
-    /** @returns the rows that the database never accepts, such as one with a NUL. If it refuses another one, they are stored again. */
+    /** @returns the rows that the database never accepts, such as one with a NUL */
     async insert(rows: readonly RecordRow[]): Promise<BatchResult['refused']> {
-      const { refused } = await database.batch(insertRecords, rows);
-      for (const cause of refused.values()) if (cause.effect !== 'none-ever') throw cause;
-      return refused;
+      return (await put(insertRecords, rows)).refused;
     },
 
-    /** Adds to what tenants use. @returns the bytes of these tenants in these slices, of all instances */
-    async addShares(rows: readonly InputOf<typeof addShares.columns>[]): Promise<readonly Row[]> {
-      return rowsOfAll(database.batch(addShares, rows));
+    /** Writes totals of an instance. @returns `bytes_of_others`, which these tenants use in these periods by other instances */
+    async putShares(rows: readonly InputOf<typeof putShares.columns>[]): Promise<readonly Row[]> {
+      return (await put(putShares, rows)).rows;
     },
 
     async putFigures(rows: readonly FigureRow[]): Promise<void> {
-      await rowsOfAll(database.batch(putFigures, rows));
+      await put(putFigures, rows);
     },
 
     async putErrors(rows: readonly ErrorRow[]): Promise<void> {
-      await rowsOfAll(database.batch(putErrors, rows));
+      await put(putErrors, rows);
     },
 
     /** The newest records first: at most `limit`, slightly more if several were received in the same millisecond. */
@@ -205,6 +227,7 @@ export function createRequestRecordTable(database: Database) {
         const newer = rows.filter((row) => Number(row.received_at) > atMs);
         return { rows: [...newer, ...together], searchedFromMs: atMs };
       }
+      await setImmediate(); // requests are served in between: SQLite answers in the same turn of the event loop
       const oldest = await oldestLookedAt(conditions);
       if (oldest === undefined) return { rows, searchedFromMs: conditions.fromMs };
       const found = rows.filter((row) => Number(row.received_at) > oldest);
@@ -213,15 +236,15 @@ export function createRequestRecordTable(database: Database) {
 
     /** How many requests have no record. @param tenants as in the records; by default, all of them */
     async countNotStored(
-      fromSlice: number,
-      toSlice: number,
+      fromPeriod: number,
+      toPeriod: number,
       tenants: readonly string[] | undefined,
     ): Promise<number> {
       const ofTenants = tenants?.map((_, index) => `$${index + 3}`).join(', ');
       const [row] = await database.query(
-        `SELECT coalesce(sum(not_stored), 0) AS requests FROM record_share WHERE slice BETWEEN $1 AND $2
+        `SELECT coalesce(sum(not_stored), 0) AS requests FROM record_share WHERE period BETWEEN $1 AND $2
          ${ofTenants === undefined ? '' : `AND tenant IN (${ofTenants})`}`,
-        [fromSlice, toSlice, ...(tenants ?? [])],
+        [fromPeriod, toPeriod, ...(tenants ?? [])],
       );
       return Number(row?.requests);
     },
@@ -250,24 +273,33 @@ export function createRequestRecordTable(database: Database) {
       return deletedAt(deleted.map(({ received_at: at }) => Number(at)));
     },
 
-    /** @param keptMs of the figures of minutes, errors and shares @param sliceMs the length of a slice */
-    async deleteFigures(keptMs: number, sliceMs: number): Promise<void> {
+    /** @param keptMs of the figures of minutes, errors and shares @param sharePeriodMs the length of a period of shares */
+    async deleteFigures(keptMs: number, sharePeriodMs: number): Promise<void> {
       await database.query('DELETE FROM minute_figure WHERE minute < (now_ms() - $1) / 1000', [keptMs]);
       await database.query('DELETE FROM minute_error WHERE minute < (now_ms() - $1) / 1000', [keptMs]);
-      await database.query('DELETE FROM record_share WHERE slice < (now_ms() - $1) / $2', [keptMs, sliceMs]);
+      await database.query('DELETE FROM record_share WHERE period < (now_ms() - $1) / $2', [
+        keptMs,
+        sharePeriodMs,
+      ]);
     },
   };
 }
 
 /** Conditions for which there is an index, and the others. @param withoutOthers whether only the first ones are needed */
-function whereOf(conditions: RecordConditions, withoutOthers = false) {
+function whereOf(
+  conditions: RecordConditions,
+  { dialect, withoutOthers = false }: Pick<Database, 'dialect'> & { readonly withoutOthers?: boolean },
+) {
   const values: (string | number)[] = [];
   const bound = (value: string | number) => `$${values.push(value)}`;
   const { requestId, paymentId, tenants, fromMs, toMs } = conditions;
   const indexed = [`received_at >= ${bound(fromMs)}`, `received_at < ${bound(toMs)}`];
   if (requestId !== undefined) indexed.push(`lower(request_id) = ${bound(requestId.toLowerCase())}`);
   if (paymentId !== undefined) indexed.push(`payment_id = ${bound(paymentId)}`);
-  if (tenants) indexed.push(`tenant IN (${tenants.map(bound).join(', ')})`);
+  // SQLite, which knows no numbers of rows, would use the index of the tenant instead of that of the id: not of `+tenant`.
+  const isById = requestId !== undefined || paymentId !== undefined;
+  const tenant = isById && dialect === 'sqlite' ? '+tenant' : 'tenant';
+  if (tenants) indexed.push(`${tenant} IN (${tenants.map(bound).join(', ')})`);
   return { values, indexed, others: withoutOthers ? [] : otherConditions(conditions, bound) };
 }
 
@@ -277,8 +309,14 @@ function otherConditions(
 ): readonly string[] {
   const { error, status, minDurationMs } = rest;
   const equal = {
-    ...{ operation, client, environment, product, outcome, status },
-    ...{ served_from: servedFrom, bank_error: bankError },
+    operation,
+    client,
+    environment,
+    product,
+    outcome,
+    status,
+    served_from: servedFrom,
+    bank_error: bankError,
   };
   const others = ['true'];
   for (const [column, value] of Object.entries(equal))

@@ -21,11 +21,11 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   state: ['request', 'config', 'certificates', 'store'],
   'version.ts': [],
   telemetry: ['pis', 'request', 'config', 'certificates', 'store', 'state', 'version.ts'],
-  'request-log': foundation,
+  'request-records': foundation,
   ...Object.fromEntries(parts.map((part) => [part, foundation])),
   'self-service': [...foundation, 'idempotency'],
   admin: [
-    ...[...foundation, 'request-log', 'identities', 'environments', 'idempotency', 'status-cache'],
+    ...[...foundation, 'request-records', 'identities', 'environments', 'idempotency', 'status-cache'],
     'upstream',
     'self-service',
     'notifications',
@@ -38,7 +38,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   'database-metrics.ts': ['store', 'telemetry'],
   'state-heartbeat.ts': ['state', 'periodic-task.ts'],
   'services.ts': [
-    ...[...foundation, ...parts, 'request-log', 'self-service', 'admin'],
+    ...[...foundation, ...parts, 'request-records', 'self-service', 'admin'],
     ...['periodic-task.ts', 'database-heartbeat.ts', 'database-metrics.ts', 'state-heartbeat.ts'],
   ],
   'request-handler.ts': [...foundation, ...parts, 'self-service', 'admin', 'pipeline.ts', 'services.ts'],

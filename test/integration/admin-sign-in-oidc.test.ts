@@ -65,6 +65,26 @@ describe('an operator who signs in at the provider', () => {
     assert.ok(!gateway.logLines.some((line) => line.includes(oidcClient.secret)));
   });
 
+  test('returns to the page of payments on which the sign-in has begun, and to no other site', async (t) => {
+    const { provider, url } = await startOidcGateway(t);
+    const returnedTo = async (page: string, host = url) =>
+      (await createOperatorBrowser().open(`${host}/oidc/sign-in?${new URLSearchParams({ page })}`)).url;
+    const list = '/payments?tenant=shop&status=RJCT';
+    assert.equal(await returnedTo(list), `${url}${list}`);
+    const payment = '/payments/sandbox/a%2Fb';
+    assert.equal(await returnedTo(payment), `${url}${payment}`);
+    assert.equal(await returnedTo(payment, url.replace('127.0.0.1', 'localhost')), `${url}${payment}`);
+    for (const page of [
+      '//example.com/payments',
+      'https://example.com',
+      '/payments/../api/audit',
+      '@example.com',
+    ])
+      assert.equal(await returnedTo(page), `${url}/`, page);
+    provider.person = undefined;
+    assert.equal(await returnedTo(list), `${url}${list}&signInError=denied`);
+  });
+
   test('is asked for at the userinfo endpoint if the ID token lacks the claims; groups may be at a path', async (t) => {
     const { provider, url } = await startOidcGateway(t, { claimsInIdToken: false });
     provider.person = { ...ann, preferred_username: 'Ann Smith', groups: ['support'] };

@@ -29,7 +29,7 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds))
       const [database, other] = await open(t);
       const history = createPaymentHistoryTable(database);
       const statuses = async (paymentId = 'p1') =>
-        (await history.statuses(paymentId, 'sandbox')).map(({ status }) => status);
+        (await history.statuses(paymentId, 'sandbox')).changes.map(({ status }) => status);
       return { database, history, onOther: createPaymentHistoryTable(other), statuses };
     }
 
@@ -43,7 +43,7 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds))
       await onOther.insertStatuses([seen('ACSC', 10_000)]);
       await history.insertStatuses([seen('RCVD', 20_000), seen('ACSC', 15_000)]); // stored late
       assert.deepEqual(await statuses(), ['RCVD', 'ACTC', 'RCVD', 'ACSC']);
-      const [first] = await history.statuses('p1', 'sandbox');
+      const [first] = (await history.statuses('p1', 'sandbox')).changes;
       assert.deepEqual([first?.seenBy, first?.requestId], ['initiation', 'request']);
       const payment = await onOther.find('p1', 'sandbox');
       assert.deepEqual([payment?.status, payment?.isInDoubt], ['ACSC', false]);
@@ -54,11 +54,44 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds))
       await insertPayments(database, { paymentId: 'p1', ageMs: 60_000 });
       const others = [seen('RCVD', 1, { paymentId: 'p2' }), seen('RCVD', 1, { environment: 'production' })];
       assert.equal((await history.insertStatuses([seen('RCVD', 1), ...others])).size, 0);
-      assert.deepEqual(await history.statuses('p2', 'sandbox'), []);
-      assert.deepEqual(await history.statuses('p1', 'production'), []);
+      assert.deepEqual(await statuses('p2'), []);
+      assert.deepEqual((await history.statuses('p1', 'production')).changes, []);
       assert.deepEqual(await statuses(), ['RCVD']);
       await createPaymentTable(database).deleteExpired(10_000, 100);
       assert.deepEqual(await statuses(), []);
+    });
+
+    test('keep the first and the newest statuses of a bank whose status alternates for ever', async (t) => {
+      const { database, history, onOther, statuses } = await start(t);
+      await insertPayments(database, { paymentId: 'p1', ageMs: 60_000 });
+      await insertPayments(database, { paymentId: 'p2', ageMs: 60_000 });
+      let ageMs = 50_000;
+      const next = (status: string) => {
+        ageMs -= 10;
+        return seen(status, ageMs);
+      };
+      const alternate = (changes: number) =>
+        Array.from({ length: changes }, (_, index) => next(index % 2 === 0 ? 'RCVD' : 'ACTC'));
+      await history.insertStatuses([next('PDNG'), ...alternate(100)]);
+      await history.insertStatuses(alternate(99));
+      const all = await history.statuses('p1', 'sandbox');
+      assert.deepEqual([all.changes.length, all.complete], [200, true]);
+      await onOther.insertStatuses([...alternate(301), next('ACCC')]);
+      await history.insertStatuses([next('ACSC'), seen('RCVD', 40_000, { paymentId: 'p2' })]);
+      const { changes, complete } = await history.statuses('p1', 'sandbox');
+      assert.equal(complete, false);
+      assert.deepEqual(changes.slice(0, 50), all.changes.slice(0, 50));
+      assert.deepEqual(
+        changes.slice(-3).map(({ status }) => status),
+        ['RCVD', 'ACCC', 'ACSC'],
+      );
+      assert.deepEqual(await statuses('p2'), ['RCVD']);
+      await history.insertStatuses(alternate(300).map((change) => ({ ...change, paymentId: 'p2' }))); // at once
+      const stored = await database.query('SELECT count(*) AS rows FROM payment_status GROUP BY payment_id');
+      assert.deepEqual(
+        stored.map(({ rows }) => Number(rows)),
+        [201, 201],
+      );
     });
 
     test('store the other statuses if the database refuses one', async (t) => {
@@ -219,6 +252,7 @@ test('a page of the list reads little of many payments in PostgreSQL', {
     { createdFrom: 100, createdTo: 200 },
   ]) {
     await history.list(conditions, 50);
-    assert.ok(pages() < 1_000, `${JSON.stringify(conditions)}: ${pages()} pages`);
+    const read = pages();
+    assert.ok(read < 1_000, `${JSON.stringify(conditions)}: ${read} pages`);
   }
 });

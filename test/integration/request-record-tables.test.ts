@@ -3,10 +3,15 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
-import { rowOf } from '../../src/request-log/request-rows.ts';
+import { rowOf } from '../../src/request-records/request-rows.ts';
+import type { Database } from '../../src/store/database.ts';
+import { createPaymentHistoryTable } from '../../src/store/payment-history.ts';
 import { createRequestRecordTable, type RecordConditions } from '../../src/store/request-records.ts';
 import type { RequestRecord } from '../../src/telemetry/request-record.ts';
+import { newGatewayDatabase } from '../kit/database.ts';
 import { databaseKinds } from '../kit/databases.ts';
+import { explained } from '../kit/pages-read.ts';
+import { skipWithoutPostgres } from '../kit/postgres.ts';
 import { failedRecord, requestRecord } from '../kit/request-records.ts';
 
 const baseMs = Date.UTC(2026, 0, 31, 12);
@@ -115,9 +120,10 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds))
       const counts = { requests: 1, refused: 0, failed: 0, hit: 0, stale: 0, shared: 0, miss: 0, bypass: 0 };
       for (const at of [minute, minute - 86_400])
         await table.putFigures([{ minute: at, instance: 'one', ...counts, durations: '[]' }]);
-      await table.addShares([
-        { slice: Math.floor(now / 600_000), tenant: 'one', bytes: 5, not_stored: 2 },
-        { slice: 1, tenant: 'one', bytes: 1, not_stored: 1 },
+      const share = { tenant: 'one', instance: 'gateway-1', bytes: 5, not_stored: 2 };
+      await table.putShares([
+        { ...share, period: Math.floor(now / 600_000) },
+        { ...share, period: 1 },
       ]);
       await table.deleteFigures(3_600_000, 600_000);
       assert.deepEqual([await count('minute_figure'), await count('record_share')], [1, 1]);
@@ -127,12 +133,34 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds))
 
     test('share what each tenant uses among all instances', async (t) => {
       const { table } = await start(t);
-      const row = { slice: 7, tenant: 'one', bytes: 100, not_stored: 1 };
-      await table.addShares([row]);
-      const [total] = await table
-        .addShares([row, { ...row, tenant: 'other' }])
-        .then((rows) => rows.filter(({ tenant }) => tenant === 'one'));
-      assert.equal(Number(total?.bytes), 200);
+      const row = { period: 7, tenant: 'one', instance: 'gateway-1', bytes: 100, not_stored: 1 };
+      const others = [{ tenant: 'other' }, { period: 6 }].map((other) => ({
+        ...row,
+        ...other,
+        instance: 'gateway-2',
+      }));
+      await table.putShares([row, ...others]);
+      await table.putShares([row, { ...row, instance: 'gateway-2', bytes: 30 }]); // again, as after a lost answer
+      const written = await table.putShares([{ ...row, bytes: 150, not_stored: 4 }]);
+      assert.deepEqual(
+        written.map(({ period, tenant, bytes_of_others: bytes }) => [Number(period), tenant, Number(bytes)]),
+        [[7, 'one', 30]],
+      );
+      assert.equal(await table.countNotStored(7, 7, ['one']), 5);
+    });
+
+    test('whose figures the database never accepts do not prevent the other figures', async (t) => {
+      const { table } = await start(t);
+      const counts = { requests: 1, refused: 0, failed: 0, hit: 0, stale: 0, shared: 0, miss: 0, bypass: 0 };
+      const row = { minute: 60, instance: 'gateway-1', ...counts, durations: '[]' };
+      await table.putFigures([
+        { ...row, durations: null },
+        { ...row, minute: 120 },
+      ]);
+      assert.deepEqual(
+        (await table.figures(0, 200)).map(({ minute }) => Number(minute)),
+        [120],
+      );
     });
 
     test('count errors of all instances and minutes together, with the last one', async (t) => {
@@ -156,3 +184,64 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds))
       );
     });
   });
+
+/** Records of many requests with one X-Request-ID for one payment, which have succeeded. @param count of those of each of two tenants */
+async function insertEqualRecords(database: Database, count: number): Promise<void> {
+  await database.execute(
+    `INSERT INTO request_record (instance, number, received_at, request_id, operation, tenant, payment_id, status, outcome, events)
+     WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ${2 * count})
+     SELECT 'gateway-1', n, n, CASE WHEN n % 2 = 0 THEN 'one' ELSE 'other-' || n END, 'getPaymentStatus',
+       CASE WHEN n % 2 = 0 THEN 'shop' ELSE 'rival' END, CASE WHEN n % 2 = 0 THEN 'p1' ELSE 'p-' || n END, 200, 'succeeded', '[]'
+     FROM numbers`,
+    60_000,
+  );
+}
+
+/** Searches that find one page among many records with the same id, or nothing. */
+const searchesById: readonly Partial<RecordConditions>[] = [
+  ...[{}, { tenants: ['shop'] }, { tenants: ['rival'] }, { tenants: ['rival', 'nobody'] }].flatMap(
+    (tenants) => [
+      { requestId: 'one', ...tenants },
+      { paymentId: 'p1', ...tenants },
+    ],
+  ),
+];
+
+test('a search by an id reads the index of the id only, in the order of time, in SQLite', async (t) => {
+  const database = await newGatewayDatabase(t, 'sqlite');
+  await insertEqualRecords(database, 500);
+  const plans: string[] = [];
+  const measured: Database = {
+    ...database,
+    async query(sql, values) {
+      const plan = await database.query(`EXPLAIN QUERY PLAN ${sql}`, values);
+      plans.push(plan.map(({ detail }) => detail).join('; '));
+      return database.query(sql, values);
+    },
+  };
+  const table = createRequestRecordTable(measured);
+  for (const conditions of searchesById) await table.find({ fromMs: 0, toMs: 1e6, ...conditions }, 50);
+  assert.equal(plans.length, 2 * searchesById.length);
+  for (const plan of plans) {
+    assert.match(
+      plan,
+      /INDEX request_record_(request_id|payment) \(\S+ AND received_at>\? AND received_at<\?\)/,
+    );
+    assert.doesNotMatch(plan, /FOR ORDER BY/);
+  }
+  plans.length = 0;
+  await createPaymentHistoryTable(measured).records('p1', 'shop', 50);
+  assert.deepEqual(plans, [
+    'SEARCH request_record USING INDEX request_record_remarkable (payment_id=? AND tenant=?)',
+  ]);
+});
+
+test('the history of a payment reads none of its many status reads in PostgreSQL', {
+  skip: skipWithoutPostgres,
+}, async (t) => {
+  const database = await newGatewayDatabase(t, 'postgres');
+  await insertEqualRecords(database, 10_000);
+  const { database: measured, pages } = explained(database);
+  await createPaymentHistoryTable(measured).records('p1', 'shop', 50);
+  assert.ok(pages() < 50);
+});

@@ -3,19 +3,20 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import type { TimedEvent } from '../../src/request/request-events.ts';
-import { createRequestRecords } from '../../src/request-log/create-request-records.ts';
+import { createRequestRecords } from '../../src/request-records/create-request-records.ts';
 import { DatabaseError } from '../../src/store/database.ts';
 import { createRequestRecordTable } from '../../src/store/request-records.ts';
 import { createLiveStats } from '../../src/telemetry/live-stats.ts';
 import { createUnstoredRequests } from '../../src/telemetry/unstored-requests.ts';
 import { newGatewayDatabase } from '../kit/database.ts';
+import { createFaultyDatabase } from '../kit/faulty-database.ts';
 import { failedRecord, requestRecord } from '../kit/request-records.ts';
 
 /** As the databases do: each row is refused alone. */
 const fullDisk = new DatabaseError('the disk is full', 'none');
 
 async function start(t: TestContext, { maxWaiting = 2_000, maxStoredPerTenant = 1024 ** 3 } = {}) {
-  const database = await newGatewayDatabase(t, 'sqlite');
+  const database = createFaultyDatabase(await newGatewayDatabase(t, 'sqlite'));
   let isWritable = true;
   const table = createRequestRecordTable({
     ...database,
@@ -46,6 +47,7 @@ async function start(t: TestContext, { maxWaiting = 2_000, maxStoredPerTenant = 
   };
   const record = (more: object = {}) => requestRecord({ receivedAtMs: now - 1_000, ...more });
   return {
+    database,
     records,
     end,
     record,
@@ -97,7 +99,7 @@ describe('records of requests while the database refuses writes', () => {
   });
 
   test('are stored again with a late event, although the share of the tenant is used up by then', async (t) => {
-    // A slice is ten minutes of the hour: 4,000 bytes, of which a record takes 700 or more.
+    // A period is ten minutes of the hour: 4,000 bytes, of which a record takes 700 or more.
     const { records, end, record, find, unstoredRequests, notStored } = await start(t, {
       maxStoredPerTenant: 6 * 4_000,
     });
@@ -120,5 +122,21 @@ describe('records of requests while the database refuses writes', () => {
       ['succeeded'],
     );
     assert.equal(notStored(), refused);
+  });
+
+  test('count what a tenant uses once, although the answer of the database to the count is lost', async (t) => {
+    const { database, records, end, record } = await start(t);
+    const readShare = async () => {
+      const [share] = await database.query('SELECT sum(bytes) AS bytes FROM record_share');
+      return Number(share?.bytes);
+    };
+    end(record());
+    database.fail('after', /record_share/);
+    assert.equal(await records.flush(), false);
+    database.recover();
+    const once = await readShare();
+    assert.ok(once > 0);
+    assert.equal(await records.flush(), true);
+    assert.equal(await readShare(), once);
   });
 });

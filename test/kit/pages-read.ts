@@ -12,11 +12,15 @@ export function explained(database: Database) {
         const plan = await database.query(`EXPLAIN (ANALYZE, BUFFERS) ${sql}`, values);
         const text = plan.map((row) => row['QUERY PLAN']).join('\n');
         const [, hit = 0, read = 0] = /Buffers: shared(?: hit=(\d+))?(?: read=(\d+))?/.exec(text) ?? [];
-        pages = Number(hit) + Number(read);
+        pages += Number(hit) + Number(read);
         return [];
       },
     } satisfies Database,
-    /** Of the last query: from its memory or from the disk. */
-    pages: () => pages,
+    /** From its memory or from the disk: of the queries since the last call. */
+    pages() {
+      const read = pages;
+      pages = 0;
+      return read;
+    },
   };
 }

@@ -37,6 +37,8 @@ export function createSignIn({ onSignIn, onSignOut }) {
     const methods = session?.signInWith ?? ['token'];
     byId('sign-in').hidden = !methods.includes('token');
     byId('oidc-sign-in').hidden = !methods.includes('oidc');
+    const page = new URLSearchParams({ page: location.pathname + location.search });
+    byId('oidc-sign-in').querySelector('a').href = `/oidc/sign-in?${page}`;
     byId('proxy-sign-in').hidden = !methods.includes('proxy');
     byId('sign-in-panel').hidden = false;
     const first = methods.includes('token') ? byId('token') : byId('oidc-sign-in').querySelector('a');

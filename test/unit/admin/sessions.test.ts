@@ -14,7 +14,7 @@ const source = {
 } as const;
 const hourMs = 3_600_000;
 const recordFor = (ttlMs: number) => ({ name: 'Ann', expiresAtMs: Date.now() + ttlMs, source });
-const attempt = { state: 'a state', nonce: 'a nonce', codeVerifier: 'a verifier' };
+const attempt = { state: 'a state', nonce: 'a nonce', codeVerifier: 'a verifier', page: '/' };
 
 for (const dialect of ['sqlite', 'postgres'] as const)
   describe(`a session: ${dialect}`, { skip: dialect === 'postgres' && skipWithoutPostgres }, () => {

@@ -74,6 +74,15 @@ describe('penstock explain', () => {
     assert.match(late('answered') ?? '', /answered later, with 302: repeat the request/);
   });
 
+  test('prints the advice that the TPP gets in the body of the error', async () => {
+    const failed = { ...report, status: 504, error: 'OUTCOME_UNKNOWN', why: 'The bank did not respond.' };
+    const { call } = fakeAdminClient(200, [failed]);
+    assert.match(
+      (await explain(call, 'an-id')).lines.at(-1) ?? '',
+      /^ {2}The bank did not respond\. The bank may have executed the request: do not initiate again;/,
+    );
+  });
+
   test('prints no explanation of a success', async () => {
     const { error: _, why: __, ...answered } = report;
     const { call } = fakeAdminClient(200, [{ ...answered, status: 201, steps: [] }]);

@@ -8,9 +8,18 @@ import { createPaymentHistoryTable, type ListPosition } from '../../../src/store
 import { newGatewayDatabase } from '../../kit/database.ts';
 import { insertPayments, insertRecord } from '../../kit/payment-rows.ts';
 
-async function start(t: TestContext, { recordsKeptForMs = 3_600_000 } = {}) {
+async function start(
+  t: TestContext,
+  { recordsKeptForMs = 3_600_000, onQuery = (): unknown => undefined } = {},
+) {
   const database = await newGatewayDatabase(t);
-  const table = createPaymentHistoryTable(database);
+  const table = createPaymentHistoryTable({
+    ...database,
+    query(...input) {
+      onQuery();
+      return database.query(...input);
+    },
+  });
   const audit = createAuditTable(database);
   const views = createPaymentViews({
     table,
@@ -86,6 +95,23 @@ describe('the list of payments', () => {
     assert.deepEqual(pages, [['p-12499'], ['p-2', 'p-1']]);
   });
 
+  test('lets requests be served between the statements of a filter', async (t) => {
+    let turns = 0;
+    let isEnded = false;
+    const countTurns = () => {
+      turns += 1;
+      if (!isEnded) setImmediate(countTurns);
+    };
+    const turnsOfStatements: number[] = [];
+    const { database, views } = await start(t, { onQuery: () => turnsOfStatements.push(turns) });
+    await insertPayments(database, { paymentId: 'p', ageMs: 60_000, count: 5_000 });
+    countTurns();
+    await views.list({ outcome: 'rejected' });
+    isEnded = true;
+    assert.ok(turnsOfStatements.length > 5);
+    assert.equal(new Set(turnsOfStatements).size, turnsOfStatements.length - 1); // the first one counts initiations
+  });
+
   test('fills a page with a filter that many match, and passes over none', async (t) => {
     const { database, views } = await start(t);
     await insertPayments(database, { paymentId: 'p', ageMs: 60_000, count: 450 });
@@ -152,15 +178,21 @@ describe('the history of a payment', () => {
   });
 
   test('says when requests are missing', async (t) => {
-    const { database, views } = await start(t, { recordsKeptForMs: 10_000 });
+    const { database, views, see } = await start(t, { recordsKeptForMs: 10_000 });
     await insertPayments(database, { paymentId: 'old', ageMs: 20_000 });
     await insertPayments(database, { paymentId: 'p1', ageMs: 0 });
     assert.equal((await views.find('sandbox', 'old'))?.complete, false);
     assert.equal((await views.find('sandbox', 'p1'))?.complete, true);
-    for (let number = 0; number < 201; number += 1)
+    for (let number = 0; number < 200; number += 1)
       await insertRecord(database, { number, operation: 'startAuthorisation' });
+    assert.equal((await views.find('sandbox', 'p1'))?.complete, true);
+    await insertRecord(database, { number: 200, operation: 'startAuthorisation' });
     const found = await views.find('sandbox', 'p1');
     assert.equal(found?.complete, false);
     assert.equal(found?.history.filter(({ what }) => what === 'authorisation').length, 200);
+
+    await insertPayments(database, { paymentId: 'p2', ageMs: 0 });
+    for (let change = 0; change < 201; change += 1) await see('p2', change % 2 === 0 ? 'RCVD' : 'ACTC');
+    assert.equal((await views.find('sandbox', 'p2'))?.complete, false);
   });
 });

@@ -45,6 +45,16 @@ describe('the statuses that answers of the bank show', () => {
     assert.deepEqual(stored(), ['p1 RCVD', 'p1 ACSC', 'p2 RCVD']);
   });
 
+  test('have CANC after a cancellation that ends with 204, which has no body', async () => {
+    const { noteShown, flush, stored } = start();
+    const empty = { ...shown('RCVD'), status: 204, body: Buffer.alloc(0) };
+    noteShown({ ...read('p1'), seenBy: 'cancellation' }, empty);
+    noteShown({ ...read('p2'), seenBy: 'update' }, empty);
+    noteShown({ ...read('p3'), seenBy: 'cancellation' }, { ...shown('ACTC'), status: 202 }); // it needs an authorisation
+    await flush();
+    assert.deepEqual(stored(), ['p1 CANC', 'p3 ACTC']);
+  });
+
   test('are no texts other than codes', async () => {
     const { noteShown, flush, stored } = start();
     for (const status of ['Anna Müller', 'rcvd', '', 4, undefined]) noteShown(read('p1'), shown(status));

@@ -6,7 +6,7 @@ import { tenantIdOf } from '../telemetry/request-record.ts';
 import type { RequestSearch, SearchResult, StoredRequest } from '../telemetry/request-search.ts';
 import type { UnstoredRequests } from '../telemetry/unstored-requests.ts';
 import { requestOf, requestOfRunning, rowOf, tenantIdOfRunning } from './request-rows.ts';
-import { clockMarginMs, sliceOf } from './slices.ts';
+import { sharePeriodOf } from './tenant-shares.ts';
 
 interface SearchDependencies {
   readonly table: Pick<RequestRecordTable, 'find' | 'countNotStored'>;
@@ -29,6 +29,9 @@ export interface TenantNames {
   /** @param recorded what a record contains */
   nameOf(recorded: string): string;
 }
+
+/** How far the clock of another instance may be ahead, so that its records are found at once. */
+const clockMarginMs = 60_000;
 
 export function createRequestSearch({
   table,
@@ -75,8 +78,8 @@ export function createRequestSearch({
       searchedFromMs,
       isComplete: isStored && searchedFromMs <= conditions.fromMs,
       notStored: await table.countNotStored(
-        sliceOf(searchedFromMs),
-        sliceOf(conditions.toMs),
+        sharePeriodOf(searchedFromMs),
+        sharePeriodOf(conditions.toMs),
         conditions.tenants,
       ),
     };

@@ -15,8 +15,7 @@ import { createRequestSearch, type TenantNames } from './find-requests.ts';
 import { createMinuteFigures } from './minute-figures.ts';
 import { createRequestHistory, type RequestHistory } from './request-history.ts';
 import { rowOf } from './request-rows.ts';
-import { sliceMs } from './slices.ts';
-import { createTenantShares, type ShareSettings } from './tenant-shares.ts';
+import { createTenantShares, type ShareSettings, sharePeriodMs } from './tenant-shares.ts';
 
 export interface RequestRecords {
   readonly search: RequestSearch;
@@ -40,7 +39,7 @@ interface RequestRecordsDependencies {
 
 /** In one statement. */
 const recordsPerWrite = 250;
-/** Rows of figures and errors that wait while the database is unavailable. */
+/** Rows of figures, of errors and of shares that wait while the database is unavailable. */
 const maxUnwritten = 10_000;
 /** Of a row, besides its texts: with its entries in the indexes. Bytes. */
 const fixedBytes = 300;
@@ -58,6 +57,7 @@ export function createRequestRecords({
   const errors = createErrorCounts(instance, now);
   const figures = createLatestRows(table.putFigures, maxUnwritten);
   const errorRows = createLatestRows(table.putErrors, maxUnwritten);
+  const shareRows = createLatestRows(putShares, maxUnwritten);
   /** What has happened to a record: one that changes after its end comes again. */
   const progress = new WeakMap<RequestRecord, 'counted' | 'stored' | 'dropped'>();
   let flushing: Promise<boolean> | undefined;
@@ -82,6 +82,12 @@ export function createRequestRecords({
     return isAdmitted;
   }
 
+  async function putShares(rows: ReturnType<typeof shares.takeChanged>): Promise<void> {
+    const written = await table.putShares(rows.map((row) => ({ ...row, instance })));
+    for (const { period, tenant, bytes_of_others: bytes } of written)
+      shares.setBytesOfOthers(Number(period), String(tenant), Number(bytes));
+  }
+
   /** @throws DatabaseError */
   async function storeSome(records: readonly RequestRecord[]): Promise<void> {
     const admitted = records.filter(admit);
@@ -104,18 +110,6 @@ export function createRequestRecords({
     }
   }
 
-  async function storeShares(): Promise<void> {
-    const rows = shares.takeNew();
-    if (rows.length === 0) return;
-    try {
-      for (const { slice, tenant, bytes } of await table.addShares(rows))
-        shares.onTotal(Number(slice), String(tenant), Number(bytes));
-    } catch (thrown) {
-      shares.putBack(rows);
-      throw thrown;
-    }
-  }
-
   async function storeAll(): Promise<boolean> {
     for (const [tenant, requests] of unstored.takeEvicted()) {
       shares.addNotStored(tenant, requests);
@@ -131,7 +125,8 @@ export function createRequestRecords({
       takeErrors();
       await figures.write();
       await errorRows.write();
-      await storeShares();
+      for (const row of shares.takeChanged()) shareRows.set(JSON.stringify([row.period, row.tenant]), row);
+      await shareRows.write();
       hasFailed = false;
     } catch {
       hasFailed = true; // the next flush tries again; a repeated write has no effect
@@ -162,7 +157,7 @@ export function createRequestRecords({
     async deleteExpired() {
       const { keepFor } = settings();
       await deleteInBatches((limit, from) => table.deleteRecords(keepFor, limit, from));
-      await table.deleteFigures(keepFor + sliceMs, sliceMs);
+      await table.deleteFigures(keepFor + sharePeriodMs, sharePeriodMs);
     },
   };
 }

@@ -25,36 +25,57 @@ export interface ErrorCount {
   readonly xRequestId: string;
 }
 
-export interface ErrorCounts {
-  /** Counts the error of a request, if it has one. */
-  add(record: RequestRecord): void;
-  /** The rows that have changed since the last call. */
-  takeChanged(): readonly ErrorRow[];
+/**
+ * Different errors in one minute: of the gateway, and of the bank, so that a bank does not displace those of the gateway. More are not
+ * counted: one instance stores at most about 50 KB a minute.
+ */
+const maxErrors = { ofGateway: 100, ofBank: 100 };
+/** Different codes of banks in one minute. More count as `other`, like those that are no code: a bank may send another one each time. */
+const maxBankCodes = 20;
+const otherCode = 'other';
+
+interface Minute {
+  readonly errors: Readonly<Record<keyof typeof maxErrors, Map<string, ErrorRow>>>;
+  readonly bankCodes: Set<string>;
 }
 
-/** Different errors in one minute. More are not counted, so that one instance stores at most about 50 KB a minute. */
-const maxErrors = 200;
-
 /** @param now milliseconds since 1970 */
-export function createErrorCounts(instance: string, now: () => number = Date.now): ErrorCounts {
-  /** By the beginning of the minute, in seconds since 1970, and by what distinguishes errors. */
-  const minutes = new Map<number, Map<string, ErrorRow>>();
+export function createErrorCounts(instance: string, now: () => number = Date.now) {
+  /** By its beginning, in seconds since 1970. */
+  const minutes = new Map<number, Minute>();
   let changed = new Map<string, ErrorRow>();
+
+  function minuteAt(at: number): Minute {
+    const known = minutes.get(at);
+    if (known) return known;
+    const minute: Minute = {
+      errors: { ofGateway: new Map(), ofBank: new Map() },
+      bankCodes: new Set(['', otherCode]),
+    };
+    minutes.set(at, minute);
+    return minute;
+  }
+
   return {
-    add(record) {
+    /** Counts the error of a request, if it has one. */
+    add(record: RequestRecord): void {
       const error = errorOf(record, instance);
       if (!error) return;
-      const { minute } = error;
-      const rows = minutes.get(Number(minute)) ?? new Map<string, ErrorRow>();
-      minutes.set(Number(minute), rows);
-      const key = errorKeyOf(error);
+      const { errors, bankCodes } = minuteAt(Number(error.minute));
+      const bankCode = String(error.bank_error);
+      if (bankCodes.size < maxBankCodes) bankCodes.add(bankCode);
+      const counted = bankCodes.has(bankCode) ? error : { ...error, bank_error: otherCode };
+      const source = counted.code === '' ? 'ofBank' : 'ofGateway';
+      const rows = errors[source];
+      const key = errorKeyOf(counted);
       const known = rows.get(key);
-      if (!known && rows.size >= maxErrors) return;
-      const row = { ...error, requests: Number(known?.requests ?? 0) + 1 };
+      if (!known && rows.size >= maxErrors[source]) return;
+      const row = { ...counted, requests: Number(known?.requests ?? 0) + 1 };
       rows.set(key, row);
       changed.set(key, row);
     },
-    takeChanged() {
+    /** The rows that have changed since the last call. */
+    takeChanged(): readonly ErrorRow[] {
       const rows = [...changed.values()];
       changed = new Map();
       for (const at of minutes.keys()) if ((at + 2 * secondsPerMinute) * 1_000 < now()) minutes.delete(at);

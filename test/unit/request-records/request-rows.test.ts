@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { RequestEvent } from '../../../src/request/request-events.ts';
-import { requestOf, rowOf } from '../../../src/request-log/request-rows.ts';
+import { requestOf, rowOf } from '../../../src/request-records/request-rows.ts';
 import type { RequestRecord } from '../../../src/telemetry/request-record.ts';
 import { failedRecord, paymentEvents, requestRecord } from '../../kit/request-records.ts';
 

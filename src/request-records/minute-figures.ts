@@ -5,25 +5,21 @@ import { type Row, textOf } from '../store/database.ts';
 import type { FigureRow } from '../store/request-records.ts';
 import { bucketCount, type SecondCounts, sumOfCounts } from '../telemetry/live-stats.ts';
 
-export interface MinuteFigures {
-  /**
-   * @param seconds that have ended; those that were added already are ignored
-   * @returns the rows that have changed
-   */
-  add(seconds: readonly SecondCounts[]): readonly FigureRow[];
-}
-
 export const secondsPerMinute = 60;
 
 /** The beginning of the minute of a second: seconds since 1970. */
 export const minuteOf = (second: number): number => second - (second % secondsPerMinute);
 
-export function createMinuteFigures(instance: string): MinuteFigures {
+export function createMinuteFigures(instance: string) {
   /** By the beginning of the minute: seconds since 1970. */
   const minutes = new Map<number, SecondCounts>();
   let lastSecond = 0;
   return {
-    add(seconds) {
+    /**
+     * @param seconds that have ended; those that were added already are ignored
+     * @returns the rows that have changed
+     */
+    add(seconds: readonly SecondCounts[]): readonly FigureRow[] {
       const changed = new Set<number>();
       for (const second of seconds) {
         if (second.at <= lastSecond) continue;
@@ -47,7 +43,11 @@ const rowOf = (
   instance: string,
   { at, requests, refused, failed, cache, durations }: SecondCounts,
 ): FigureRow => ({
-  ...{ minute: at, instance, requests, refused, failed },
+  minute: at,
+  instance,
+  requests,
+  refused,
+  failed,
   ...cache,
   durations: JSON.stringify(durations),
 });
