@@ -41,6 +41,7 @@ import { createStatusCacheServices, type StatusCacheServices } from './status-ca
 import type { CachePlaces } from './status-cache/cache-store.ts';
 import { createActiveEnvironmentTable } from './store/active-environment.ts';
 import { createAuditTable } from './store/audit.ts';
+import { createContractReportTable } from './store/contract-report.ts';
 import type { Database } from './store/database.ts';
 import {
   type GatewayDatabases,
@@ -228,8 +229,7 @@ export function createServices(
   });
 
   const contractGuard = createContractGuard({
-    requestLog: encryptedState.requestLog,
-    keyValues: state.keyValues,
+    table: createContractReportTable(database),
     telemetry,
     timeline,
     initiationOf: createInitiationOf(affinity),
@@ -292,6 +292,7 @@ export function createServices(
       affinity.deleteExpired(),
       instances.deleteEnded(),
       requestRecords.deleteExpired(),
+      contractGuard.deleteExpired(),
       timeline.deleteExpired(),
       sessions.deleteExpired(),
       reports.deleteOld(),
