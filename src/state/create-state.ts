@@ -5,11 +5,10 @@ import { loadCredentials } from '../certificates/tls-credentials.ts';
 import type { EncryptionKeys } from '../config/encryption-keys.ts';
 import type { StateSettings } from '../config/schema.ts';
 import { encryptKeyValues, encryptSchedules, readEncryptionKeys } from './encryption.ts';
-import { encryptRequestLog } from './former/encrypted-request-log.ts';
 import type { Schedules } from './former/schedules.ts';
 import { createSqliteState } from './former/sqlite.ts';
 import { createMemoryState } from './memory.ts';
-import type { KeyValues, RequestLog, State } from './ports.ts';
+import type { KeyValues, State } from './ports.ts';
 import { createRedisState } from './redis.ts';
 
 /** @param onChange called when a problem with the state begins, ends or becomes another one */
@@ -36,22 +35,20 @@ export function lostOnRestart({ postgres, file }: StateSettings): string | undef
 /** What of the state holds data of banks, payers and requests: encrypted, if a key file is configured. */
 export interface EncryptedState {
   readonly keyValues: KeyValues;
-  readonly requestLog: RequestLog;
   readonly schedules: Schedules;
   readonly keys?: EncryptionKeys;
 }
 
 /** @throws Error that says what to change, if the key file cannot be used */
 export function withEncryption(
-  { keyValues, requestLog, schedules }: Pick<State, 'keyValues' | 'requestLog' | 'schedules'>,
+  { keyValues, schedules }: Pick<State, 'keyValues' | 'schedules'>,
   { encryptionKeyFile }: StateSettings,
 ): EncryptedState {
-  if (encryptionKeyFile === null) return { keyValues, requestLog, schedules };
+  if (encryptionKeyFile === null) return { keyValues, schedules };
   const keys = readEncryptionKeys(encryptionKeyFile);
   return {
     keys,
     keyValues: encryptKeyValues(keyValues, keys),
-    requestLog: encryptRequestLog(requestLog, keys),
     schedules: encryptSchedules(schedules, keys),
   };
 }

@@ -8,7 +8,6 @@ import { type RawStateUnderTest, testInvalidUtf8 } from './invalid-utf8-contract
 import { testKeyValues } from './key-values-contract.ts';
 import { testPubSub } from './pubsub-contract.ts';
 import { createRedisTestStore } from './redis-test-store.ts';
-import { testRequestLog } from './request-log-contract.ts';
 import { testSchedules } from './schedules-contract.ts';
 import { testTokenBuckets } from './token-buckets-contract.ts';
 
@@ -25,5 +24,4 @@ describe('the Redis cluster state', () => {
   testSchedules(cluster);
   testTokenBuckets(cluster);
   testPubSub(cluster);
-  testRequestLog(cluster);
 });

@@ -3,13 +3,11 @@
 import { randomBytes } from 'node:crypto';
 import { describe } from 'node:test';
 import { encryptKeyValues, encryptSchedules } from '../../src/state/encryption.ts';
-import { encryptRequestLog } from '../../src/state/former/encrypted-request-log.ts';
 import { createSqliteState } from '../../src/state/former/sqlite.ts';
 import type { State } from '../../src/state/ports.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { testKeyValues } from './key-values-contract.ts';
 import { testPubSub } from './pubsub-contract.ts';
-import { testRequestLog } from './request-log-contract.ts';
 import { testSchedules } from './schedules-contract.ts';
 import { createManualClock, type StateUnderTest } from './state-contract.ts';
 import { testTokenBuckets } from './token-buckets-contract.ts';
@@ -41,7 +39,6 @@ describe('the SQLite state', () => {
   testSchedules(sqlite());
   testTokenBuckets(sqlite());
   testPubSub(sqlite());
-  testRequestLog(sqlite());
 });
 
 describe('the encrypted SQLite state', () => {
@@ -49,10 +46,8 @@ describe('the encrypted SQLite state', () => {
   const encrypted = sqlite((state) => ({
     ...state,
     keyValues: encryptKeyValues(state.keyValues, keys),
-    requestLog: encryptRequestLog(state.requestLog, keys),
     schedules: encryptSchedules(state.schedules, keys),
   }));
   testKeyValues(encrypted);
   testSchedules(encrypted);
-  testRequestLog(encrypted);
 });

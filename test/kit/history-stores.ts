@@ -134,7 +134,6 @@ export function createHistoryRedis(processes: SimulatedProcesses, server: Simula
       keyValues: remote(process, () => stored.keyValues),
       schedules: remote(process, () => stored.schedules),
       tokenBuckets: remote(process, () => stored.tokenBuckets),
-      requestLog: remote(process, () => stored.requestLog),
       pubsub: {
         async publish(channel, message) {
           await process.gate();

@@ -9,7 +9,6 @@ import { isPermanent, replacedFile, toStateFileError } from '../../store/sqlite-
 import { claimFile, createIfMissing, createSameFileCheck } from '../../store/sqlite-file.ts';
 import { createMemoryState } from '../memory.ts';
 import type { State } from '../ports.ts';
-import { createRequestLogTables, createSqliteRequestLog, requestLogSchema } from './sqlite-request-log.ts';
 import { createScheduleTables, createSqliteSchedules, schedulesSchema } from './sqlite-schedules.ts';
 
 /** Identifies our files (PRAGMA application_id): "Pstk". */
@@ -80,16 +79,12 @@ export function createSqliteState(
     ),
     tokenBuckets,
     pubsub,
-    requestLog: createSqliteRequestLog(
-      (operation) => read(({ requestLog }) => operation(requestLog)),
-      (operation) => change(({ requestLog }) => operation(requestLog)),
-    ),
     async open() {
       try {
         createIfMissing(file);
         database = new DatabaseSync(file, { timeout: lockTimeoutMs });
         claimFile(file, database, { applicationId, version: schemaVersion, schema });
-        database.exec(`${requestLogSchema}; ${schedulesSchema}`);
+        database.exec(schedulesSchema);
         openTables = createTables(database, createPersistentClock(clocks, savedTimeIn(database)));
         isOpenFile = createSameFileCheck(file);
       } catch (error) {
@@ -123,7 +118,7 @@ const clockSavedEveryMs = 60_000;
 type Tables = ReturnType<typeof createTables>;
 
 /**
- * The operations of `KeyValues`, `Schedules` and `RequestLog`, synchronously. They throw what SQLite throws; changes must run in `transact`.
+ * The operations of `KeyValues` and `Schedules`, synchronously. They throw what SQLite throws; changes must run in `transact`.
  *
  * @param now milliseconds since 1970; never runs backwards, not even across restarts
  */
@@ -187,7 +182,6 @@ function createTables(database: DatabaseSync, now: () => number) {
       change((nowMs) =>
         currentValue(key, nowMs) === expected.toWellFormed() ? remove.run(bytesOf(key)) : undefined,
       ),
-    requestLog: createRequestLogTables(prepare, now),
     schedules: createScheduleTables(prepare, now),
   };
 }
