@@ -312,9 +312,8 @@ function withConfiguredStores(given: Partial<Stores>, config: Config, log: Log):
 function createConfiguredState({ state }: Config, log: Log): State {
   const lost = lostOnRestart(state);
   if (lost) log('warn', lost);
-  const store = state.redis === null ? 'records' : 'Redis';
   return createState(state, (problem) => {
-    if (problem === undefined) log('info', `${store} available again`);
-    else log('error', `${store} unavailable`, { why: problem });
+    if (problem === undefined) log('info', 'Redis available again');
+    else log('error', 'Redis unavailable', { why: problem });
   });
 }

@@ -42,6 +42,7 @@ import type { CachePlaces } from './status-cache/cache-store.ts';
 import { createActiveEnvironmentTable } from './store/active-environment.ts';
 import { createAuditTable } from './store/audit.ts';
 import { createBankNotificationTable } from './store/bank-notifications.ts';
+import { createContractReportTable } from './store/contract-report.ts';
 import type { Database } from './store/database.ts';
 import {
   type GatewayDatabases,
@@ -232,8 +233,7 @@ export function createServices(
   });
 
   const contractGuard = createContractGuard({
-    requestLog: encryptedState.requestLog,
-    keyValues: state.keyValues,
+    table: createContractReportTable(database),
     telemetry,
     timeline,
     initiationOf: createInitiationOf(affinity),
@@ -296,6 +296,7 @@ export function createServices(
       affinity.deleteExpired(),
       instances.deleteEnded(),
       requestRecords.deleteExpired(),
+      contractGuard.deleteExpired(),
       timeline.deleteExpired(),
       sessions.deleteExpired(),
       webhooks.deleteExpired(),

@@ -2,8 +2,8 @@
 
 import type { GuardedEnvironment, GuardedEnvironments } from '../contract-guard/guarded-environments.ts';
 import type { ContractReport, ReportedDeviation, ReportReader } from '../contract-guard/read-report.ts';
-import { dayMs } from '../contract-guard/report-days.ts';
 import type { ContractComparison } from '../request/contract-comparison.ts';
+import { dayMs } from '../store/contract-report.ts';
 import { AdminRefusal } from './admin-refusal.ts';
 import { isoTime, isoTimeOrNull } from './iso-time.ts';
 import type { AdminApi } from './routes.ts';

@@ -16,7 +16,7 @@ export const contractRoutes = {
         'At most a thousand deviations: those of the contracts in effect first, then the harmful and the most frequent ones.',
       schema: contractReport,
     },
-    errors: { 404: 'Unknown environment.', 503: 'The database or Redis is unavailable.' },
+    errors: { 404: 'Unknown environment.', 503: 'The database is unavailable.' },
   },
   compareContracts: {
     method: 'get',
@@ -25,6 +25,6 @@ export const contractRoutes = {
     summary: 'Show what another environment would do with the requests of an environment',
     query: compareQuery,
     response: { description: 'The differences, the worst first.', schema: contractComparison },
-    errors: { 404: 'Unknown environment.', 503: 'The database or Redis is unavailable.' },
+    errors: { 404: 'Unknown environment.', 503: 'The database is unavailable.' },
   },
 } as const satisfies Readonly<Record<string, Route>>;

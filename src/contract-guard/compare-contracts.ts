@@ -4,9 +4,9 @@
  */
 
 import type { ContractComparison } from '../request/contract-comparison.ts';
+import { dayMs } from '../store/contract-report.ts';
 import type { GuardedEnvironment, GuardedEnvironments } from './guarded-environments.ts';
 import type { ContractReport, ReportedDeviation, ReportedMessages, ReportReader } from './read-report.ts';
-import { dayMs } from './report-days.ts';
 
 /** Effects that an operator must acknowledge before a switch. */
 const effectsToAcknowledge: ReadonlySet<string> = new Set([

@@ -6,7 +6,8 @@ import type { JudgedRequest } from '../contract/judge-request.ts';
 import { decodeBody, isEncoded } from '../request/content-coding.ts';
 import type { PisRequest, PisResponse, RoutedRequest } from '../request/messages.ts';
 import type { RecordEvent } from '../request/request-events.ts';
-import type { KeyValues, RequestLog } from '../state/ports.ts';
+import type { ContractReportTable } from '../store/contract-report.ts';
+import { deleteInBatches } from '../store/delete-in-batches.ts';
 import type { Telemetry } from '../telemetry/create-telemetry.ts';
 import type { Timeline } from '../telemetry/timeline.ts';
 import { type CheckableMessage, checkMessage } from './check-message.ts';
@@ -30,6 +31,8 @@ export interface ContractGuard extends Pick<CheckQueue, 'addRequest' | 'addRespo
   readonly report: ReportReader;
   /** Writes what was counted to the shared report. Never rejects. */
   flush(): Promise<unknown>;
+  /** Deletes the days that are older than `contract.keepFor`. @throws DatabaseError */
+  deleteExpired(): Promise<void>;
   /** Checks queued messages, writes the last counts, and ends the thread. Never rejects. */
   close(): Promise<void>;
 }
@@ -37,8 +40,7 @@ export interface ContractGuard extends Pick<CheckQueue, 'addRequest' | 'addRespo
 type Deviations = readonly Deviation[] | undefined;
 
 interface ContractGuardDependencies {
-  readonly requestLog: RequestLog;
-  readonly keyValues: Pick<KeyValues, 'read' | 'writeIfAbsent' | 'write'>;
+  readonly table: ContractReportTable;
   readonly telemetry: Pick<Telemetry, 'metrics' | 'log'>;
   readonly timeline: Pick<Timeline, 'record'>;
   /** Service and product of the initiation of a request's payment, if they are known. */
@@ -60,8 +62,7 @@ const maxWaitMs = 2_000;
 const maxDecoding = 8;
 
 export function createContractGuard({
-  requestLog,
-  keyValues,
+  table,
   telemetry,
   timeline,
   initiationOf,
@@ -73,10 +74,8 @@ export function createContractGuard({
   const counts = createDeviationCounts();
   const reporter = createCheckReporter({ ...telemetry, timeline });
   const writer = createReportWriter({
-    requestLog,
-    keyValues,
+    table,
     instance,
-    keepFor,
     onChange: reporter.onChange,
     take() {
       const counted = counts.take();
@@ -199,7 +198,7 @@ export function createContractGuard({
     results: readonly (readonly Deviation[])[],
     ownDeviations = results[0],
   ): Deviations {
-    const atMs = 'receivedAtMs' in content ? content.receivedAtMs : Date.now();
+    const atMs = 'receivedAtMs' in content ? Math.floor(content.receivedAtMs) : Date.now();
     const checked = { operation: operation.name, client: client.name, requestId, atMs };
     const isRefusedByOwn = isRefused(ownDeviations);
     judges.forEach(({ scopes }, at) => {
@@ -242,8 +241,13 @@ export function createContractGuard({
     stop: queue.stop,
     checkNow,
     skipResponse: ({ name }) => counts.skip(name, 'response', 'sampled-out'),
-    report: createReportReader({ requestLog, flush: writer.flush, keepFor }),
+    report: createReportReader({ table, flush: writer.flush, keepFor }),
     flush: writer.flush,
+    async deleteExpired() {
+      await deleteInBatches((limit, from) => table.deleteDeviations(keepFor(), limit, from));
+      await deleteInBatches((limit, from) => table.deleteChecks(keepFor(), limit, from));
+      await table.deleteOthers(keepFor());
+    },
     async close() {
       queue.stop();
       while (queue.drain() === 'more');

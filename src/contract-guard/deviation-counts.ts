@@ -20,7 +20,7 @@ export interface CheckedMessage {
   readonly operation: OperationName;
   readonly client: string;
   readonly requestId: string;
-  /** When it was received: milliseconds since 1970. */
+  /** When it was received: whole milliseconds since 1970. */
   readonly atMs: number;
   /**
    * For a check against the contract of another environment: the hash of the environment's own contract, if both refuse the request.

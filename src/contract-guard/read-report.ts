@@ -1,20 +1,8 @@
 /** Reads the report of all instances: deviations, checked messages and skipped messages. */
 
-import { setImmediate } from 'node:timers/promises';
-import type { RequestLog } from '../state/ports.ts';
-import type { CheckScope } from './deviation-counts.ts';
-import {
-  dayMs,
-  dayOf,
-  decodeDay,
-  mergeDetails,
-  type RowDetails,
-  type StoredDay,
-  type StoredDeviation,
-  type StoredMessages,
-  type StoredSkipped,
-  sliceOfDay,
-} from './report-days.ts';
+import { type ContractReportTable, dayMs, dayOf } from '../store/contract-report.ts';
+import { type Row, textOf } from '../store/database.ts';
+import type { CheckScope, Direction } from './deviation-counts.ts';
 
 export interface ReportReader {
   /**
@@ -29,15 +17,27 @@ export interface ReportReader {
 export interface ContractReport {
   /** The beginning of the first day: milliseconds since 1970. */
   readonly fromMs: number;
+  /** The harmful ones first, then the most frequent ones. */
   readonly deviations: readonly ReportedDeviation[];
   readonly messages: readonly ReportedMessages[];
-  readonly skipped: readonly StoredSkipped[];
+  readonly skipped: readonly ReportedSkips[];
 }
 
-/** One deviation, summed over all days and clients. */
-export interface ReportedDeviation
-  extends Omit<StoredDeviation, 'client' | 'valueName'>,
-    Omit<RowDetails, 'requestId'> {
+/** One deviation, summed over all days and clients. A later release may have other operations, rules, levels and effects. */
+export interface ReportedDeviation extends CheckScope {
+  readonly operation: string;
+  readonly path: string;
+  readonly rule: string;
+  readonly level: string;
+  readonly effect: string;
+  /** The hash of the environment's own contract at that time, if both contracts refused the requests. */
+  readonly alsoRefusedBy?: string | undefined;
+  readonly count: number;
+  /** Milliseconds since 1970. */
+  readonly firstMs: number;
+  readonly lastMs: number;
+  /** When the alert "the bank has changed" was raised for it: milliseconds since 1970. */
+  readonly changedMs?: number | undefined;
   /** Of the last message. */
   readonly requestId: string;
   /** The most frequent first. */
@@ -57,8 +57,15 @@ export interface ReportedMessages extends CheckScope {
   readonly clients: readonly ClientCount[];
 }
 
+interface ReportedSkips {
+  readonly environment: string;
+  readonly direction: Direction;
+  readonly reason: string;
+  readonly count: number;
+}
+
 interface ReportReaderDependencies {
-  readonly requestLog: Pick<RequestLog, 'readCounters' | 'readValues'>;
+  readonly table: Pick<ContractReportTable, 'deviations' | 'checks' | 'skips'>;
   /** Writes what this instance has counted. */
   readonly flush: () => Promise<unknown>;
   /** `contract.keepFor` in milliseconds. */
@@ -68,102 +75,92 @@ interface ReportReaderDependencies {
 }
 
 export function createReportReader({
-  requestLog,
+  table,
   flush,
   keepFor,
   now = Date.now,
 }: ReportReaderDependencies): ReportReader {
-  async function readDay(day: number): Promise<StoredDay> {
-    const [counters, values] = await Promise.all([
-      requestLog.readCounters(sliceOfDay(day)),
-      requestLog.readValues(sliceOfDay(day), 'errors'),
-    ]);
-    return decodeDay(counters, values);
-  }
-
   return {
     async read(fromMs) {
       await flush(); // if it fails, the reads fail as well
-      const first = dayOf(Math.max(fromMs, now() - keepFor()));
-      const last = dayOf(now());
-      const sums = createSums();
-      for (let day = first; day <= last; day++) {
-        sums.add(await readDay(day)); // one at a time: payments use the same connection
-        await setImmediate();
-      }
-      return { fromMs: first * dayMs, ...sums.report() };
-    },
-  };
-}
-
-interface Sum<Row> {
-  readonly row: Row;
-  count: number;
-  details: RowDetails | undefined;
-  readonly clients: Map<string, number>;
-}
-
-function createSums() {
-  const deviations = new Map<string, Sum<StoredDeviation>>();
-  const messages = new Map<string, Sum<StoredMessages>>();
-  const skipped = new Map<string, StoredSkipped>();
-
-  function addTo<Row extends StoredDeviation | StoredMessages>(
-    sums: Map<string, Sum<Row>>,
-    row: Row,
-  ): Sum<Row> {
-    const sum = sums.get(row.valueName) ?? { row, count: 0, details: undefined, clients: new Map() };
-    sums.set(row.valueName, sum);
-    sum.count += row.count;
-    sum.clients.set(row.client, (sum.clients.get(row.client) ?? 0) + row.count);
-    return sum;
-  }
-
-  return {
-    add(day: StoredDay): void {
-      const touched = new Set([
-        ...day.deviations.map((row) => addTo(deviations, row)),
-        ...day.messages.map((row) => addTo(messages, row)),
+      const day = dayOf(Math.max(fromMs, now() - keepFor()));
+      const [deviations, checks, skips] = await Promise.all([
+        table.deviations(day),
+        table.checks(day),
+        table.skips(day),
       ]);
-      for (const sum of touched) {
-        const details = day.details.get(sum.row.valueName);
-        if (details) sum.details = mergeDetails(details, sum.details);
-      }
-      for (const row of day.skipped) {
-        const key = `${row.environment} ${row.direction} ${row.reason}`;
-        skipped.set(key, { ...row, count: row.count + (skipped.get(key)?.count ?? 0) });
-      }
+      return {
+        fromMs: day * dayMs,
+        deviations: groupClients(deviations, deviationOf).map(sumDeviation).toSorted(byImportance),
+        messages: groupClients(checks, scopeOf).map((rows) => ({ ...scopeOf(rows[0]), ...sumClients(rows) })),
+        skipped: skips.map((row) => ({
+          environment: String(row.environment),
+          direction: directionOf(row),
+          reason: String(row.reason),
+          count: Number(row.messages),
+        })),
+      };
     },
-    report: (): Omit<ContractReport, 'fromMs'> => ({
-      deviations: [...deviations.values()]
-        .map(({ row: { client: _, valueName: __, ...row }, count, details, clients }) => ({
-          ...row,
-          count,
-          firstMs: details?.firstMs ?? 0,
-          lastMs: details?.lastMs ?? 0,
-          changedMs: details?.changedMs,
-          requestId: details?.requestId ?? '',
-          clients: clientCounts(clients),
-        }))
-        .toSorted(byImportance),
-      messages: Array.from(
-        messages.values(),
-        ({ row: { environment, hash, isOwn, direction }, count, details, clients }) => ({
-          ...{ environment, hash, isOwn, direction },
-          count,
-          firstMs: details?.firstMs ?? 0,
-          clients: clientCounts(clients),
-        }),
-      ),
-      skipped: [...skipped.values()],
-    }),
   };
 }
 
-const clientCounts = (clients: ReadonlyMap<string, number>): readonly ClientCount[] =>
-  Array.from(clients, ([client, count]) => ({ client, count })).toSorted(
-    (one, other) => other.count - one.count,
-  );
+type Rows = readonly [Row, ...Row[]];
+
+/** @returns the rows of all clients together @param identify what they have in common */
+const groupClients = (rows: readonly Row[], identify: (row: Row) => object): readonly Rows[] => {
+  const groups = new Map<string, [Row, ...Row[]]>();
+  for (const row of rows) {
+    const key = JSON.stringify(identify(row));
+    const group = groups.get(key);
+    if (group) group.push(row);
+    else groups.set(key, [row]);
+  }
+  return [...groups.values()];
+};
+
+function sumClients(rows: Rows) {
+  const clients = rows.map(({ client, messages }) => ({ client: String(client), count: Number(messages) }));
+  return {
+    count: clients.reduce((sum, { count }) => sum + count, 0),
+    firstMs: Math.min(...rows.map((row) => Number(row.first_at))),
+    clients: clients.toSorted((one, other) => other.count - one.count),
+  };
+}
+
+function sumDeviation(rows: Rows): ReportedDeviation {
+  const { changed_at: changedAt } = rows[0];
+  const [last = ''] = rows
+    .map((row) => String(row.last))
+    .toSorted()
+    .toReversed();
+  const lastMs = Number.parseInt(last, 10);
+  return {
+    ...deviationOf(rows[0]),
+    ...sumClients(rows),
+    lastMs,
+    requestId: last.slice(last.indexOf(' ') + 1),
+    changedMs: typeof changedAt === 'number' ? changedAt : undefined,
+  };
+}
+
+const deviationOf = (row: Row) => ({
+  ...scopeOf(row),
+  operation: String(row.operation),
+  path: String(row.path),
+  rule: String(row.rule),
+  level: String(row.level),
+  effect: String(row.effect),
+  alsoRefusedBy: textOf(row.also_refused_by),
+});
+
+const scopeOf = (row: Row) => ({
+  environment: String(row.environment),
+  hash: String(row.contract),
+  isOwn: Boolean(row.is_own),
+  direction: directionOf(row),
+});
+
+const directionOf = ({ direction }: Row): Direction => (direction === 'request' ? 'request' : 'response');
 
 const levels = ['harmful', 'notable', 'usual'];
 

@@ -5,6 +5,7 @@
 
 import { setImmediate } from 'node:timers/promises';
 import { deleteInBatches } from '../store/delete-in-batches.ts';
+import { createLatestRows } from '../store/latest-rows.ts';
 import type { RecordRow, RequestRecordTable } from '../store/request-records.ts';
 import type { Telemetry } from '../telemetry/create-telemetry.ts';
 import { type RequestRecord, tenantIdOf } from '../telemetry/request-record.ts';
@@ -166,29 +167,4 @@ function estimatedBytesOf(row: RecordRow): number {
   let bytes = fixedBytes;
   for (const value of Object.values(row)) if (typeof value === 'string') bytes += value.length;
   return bytes;
-}
-
-/** Rows that replace each other until they are written. */
-function createLatestRows<Row>(put: (rows: readonly Row[]) => Promise<void>, max: number) {
-  let waiting = new Map<string, Row>();
-  return {
-    set(key: string, row: Row): void {
-      waiting.delete(key);
-      waiting.set(key, row);
-      const [oldest] = waiting.keys();
-      if (waiting.size > max && oldest !== undefined) waiting.delete(oldest);
-    },
-    /** @throws DatabaseError: the rows are written by the next call */
-    async write(): Promise<void> {
-      if (waiting.size === 0) return;
-      const rows = waiting;
-      waiting = new Map();
-      try {
-        await put([...rows.values()]);
-      } catch (thrown) {
-        waiting = new Map([...rows, ...waiting]);
-        throw thrown;
-      }
-    },
-  };
 }

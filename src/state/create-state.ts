@@ -1,26 +1,22 @@
-/** Creates the state that the settings select: Redis, a SQLite file, or memory. */
+/** Creates the state that the settings select: Redis, or memory. */
 
 import { readFromDisk } from '../certificates/file-watcher.ts';
 import { loadCredentials } from '../certificates/tls-credentials.ts';
 import type { EncryptionKeys } from '../config/encryption-keys.ts';
 import type { StateSettings } from '../config/schema.ts';
 import { encryptKeyValues, readEncryptionKeys } from './encryption.ts';
-import { encryptRequestLog } from './former/encrypted-request-log.ts';
-import { createSqliteState } from './former/sqlite.ts';
 import { createMemoryState } from './memory.ts';
-import type { KeyValues, RequestLog, State } from './ports.ts';
+import type { KeyValues, State } from './ports.ts';
 import { createRedisState } from './redis.ts';
 
 /** @param onChange called when a problem with the state begins, ends or becomes another one */
 export function createState(
-  { redis, redisTls, file, prefix, timeout }: StateSettings,
+  { redis, redisTls, prefix, timeout }: StateSettings,
   onChange: (problem: string | undefined) => void,
 ): State {
-  if (redis !== null) {
-    const tls = redisTls ? loadCredentials(redisTls, readFromDisk).credentials : {};
-    return createRedisState({ ...redis, tls }, prefix, onChange, timeout);
-  }
-  return file === null ? createMemoryState() : createSqliteState(`${file}.records`, onChange);
+  if (redis === null) return createMemoryState();
+  const tls = redisTls ? loadCredentials(redisTls, readFromDisk).credentials : {};
+  return createRedisState({ ...redis, tls }, prefix, onChange, timeout);
 }
 
 /** Whether a restart loses the database. */
@@ -36,20 +32,18 @@ export function lostOnRestart(settings: StateSettings): string | undefined {
 /** What of the state holds data of banks, payers and requests: encrypted, if a key file is configured. */
 export interface EncryptedState {
   readonly keyValues: KeyValues;
-  readonly requestLog: RequestLog;
   readonly keys?: EncryptionKeys;
 }
 
 /** @throws Error that says what to change, if the key file cannot be used */
 export function withEncryption(
-  { keyValues, requestLog }: Pick<State, 'keyValues' | 'requestLog'>,
+  { keyValues }: Pick<State, 'keyValues'>,
   { encryptionKeyFile }: StateSettings,
 ): EncryptedState {
-  if (encryptionKeyFile === null) return { keyValues, requestLog };
+  if (encryptionKeyFile === null) return { keyValues };
   const keys = readEncryptionKeys(encryptionKeyFile);
   return {
     keys,
     keyValues: encryptKeyValues(keyValues, keys),
-    requestLog: encryptRequestLog(requestLog, keys),
   };
 }

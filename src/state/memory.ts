@@ -1,6 +1,5 @@
 /** State in the memory of one process: it serves a single instance, and a restart loses it. */
 
-import { createMemoryRequestLog } from './former/memory-request-log.ts';
 import type { BucketRate, KeyValues, LocalTokenBuckets, PubSub, State } from './ports.ts';
 import { createSubscriptions } from './subscriptions.ts';
 import { reservePermit, takeResultOf } from './token-bucket.ts';
@@ -11,7 +10,6 @@ export function createMemoryState(now: () => number = () => performance.now()): 
     keyValues: createKeyValues(now),
     tokenBuckets: createMemoryTokenBuckets(now),
     pubsub: createPubSub(),
-    requestLog: createMemoryRequestLog(now),
     async open() {},
     problem: () => undefined,
     warnings: () => [],

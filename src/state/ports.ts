@@ -143,65 +143,11 @@ export interface PubSub {
   subscribe(channel: string, listener: (message: string) => void): () => void;
 }
 
-/**
- * Bytes in time slices; a slice expires as a whole. The slices are numbered by the caller.
- *
- * Every operation touches one slice, so the slices may be spread over the nodes of a cluster.
- */
-export interface RequestLog {
-  /**
-   * Applies a write to a slice, all or nothing. To repeat the last write of a writer has no effect.
-   *
-   * @returns the counters of this write, in its order, with their new values
-   * @throws GatewayError STATE_UNAVAILABLE (here and in every operation) as `KeyValues` does; the write may still have taken
-   *   effect
-   */
-  append(slice: number, write: LogWrite): Promise<readonly number[]>;
-  /**
-   * Chunks have the positions 0, 1, 2, in the order of their writes.
-   *
-   * @returns the chunk at each position; `undefined` where there is none
-   */
-  readChunks(slice: number, positions: readonly number[]): Promise<readonly (Buffer | undefined)[]>;
-  /** Which chunks contain which fingerprints of this bucket: see log-index.ts. Empty if there is none. */
-  readIndex(slice: number, bucket: number): Promise<Buffer>;
-  /** All values of a group, by name. */
-  readValues(slice: number, group: LogGroup): Promise<ReadonlyMap<string, Buffer>>;
-  /** All counters of a slice, by name. */
-  readCounters(slice: number): Promise<ReadonlyMap<string, number>>;
-}
-
-/** What one write adds to a slice. */
-export interface LogWrite {
-  /** Identifies the writer; its writes are numbered in ascending order. */
-  readonly writer: string;
-  readonly number: number;
-  /** How long the slice is kept from now on: milliseconds. */
-  readonly ttlMs: number;
-  /** Not empty. */
-  readonly chunk?: Buffer | undefined;
-  /** The fingerprints in the chunk, by bucket: signed, 32 bits each, little-endian. Empty without a chunk. */
-  readonly index: ReadonlyMap<number, Buffer>;
-  /** Each replaces the value of its name. */
-  readonly values: readonly LogValue[];
-  /** Each adds to the counter of its name: whole numbers. */
-  readonly counters: readonly { readonly name: string; readonly by: number }[];
-}
-
-export interface LogValue {
-  readonly group: LogGroup;
-  readonly name: string;
-  readonly value: Buffer;
-}
-
-export type LogGroup = 'dictionaries' | 'figures' | 'errors';
-
 /** One shared state: a store with its interfaces. */
 export interface State {
   readonly keyValues: KeyValues;
   readonly tokenBuckets: TokenBuckets;
   readonly pubsub: PubSub;
-  readonly requestLog: RequestLog;
   /**
    * Opens the store and checks that it can be used.
    *

@@ -2,7 +2,6 @@
 
 import type { Writable } from 'node:stream';
 import { Cluster, Command, Redis } from 'ioredis';
-import type { RedisReader } from './former/redis-request-log.ts';
 import type { PubSub } from './ports.ts';
 import { corkPerTick, type ExecuteBatch, type RedisCommand } from './redis-batch.ts';
 import { batchArguments, isScriptMissing, type ScriptArguments, scriptOf } from './redis-batch-script.ts';
@@ -25,7 +24,8 @@ export interface RedisClient extends HealthSources {
   readonly executeBatch: ExecuteBatch;
   /** How many commands fit into one batch: 1 in a cluster, because the keys of a batch may belong to different nodes. */
   readonly maxBatchSize: number;
-  readonly reader: RedisReader;
+  /** The value of a complete key as it is stored; `null` if there is none. */
+  getBuffer(key: string): Promise<Buffer | null>;
   /** Connects a subscriber at the first call. */
   readonly subscribe: PubSub['subscribe'];
   onError(listener: (error: unknown) => void): void;
@@ -52,11 +52,7 @@ export function createRedisClient(settings: RedisConnectionSettings, timeoutMs: 
     maxBatchSize,
     reports,
     acceptsCommands: () => client.status === 'ready',
-    reader: {
-      getBuffer: (key) => client.getBuffer(key),
-      hmgetBuffer: (key, fields) => client.hmgetBuffer(key, ...fields.map(String)),
-      hgetallBuffer: (key) => client.hgetallBuffer(key),
-    },
+    getBuffer: (key) => client.getBuffer(key),
     subscribe: subscriber.subscribe,
     connect() {
       client.connect().catch(() => {}); // the client retries, and emits its errors

@@ -9,10 +9,10 @@ import { reasonOf, withTimeout } from './redis-batch.ts';
 const checkEveryMs = 250;
 /** The shortest time for the answer to a check. Milliseconds. */
 const minCheckTimeoutMs = 250;
-/** Above this part of `maxmemory`, what is left must be kept for everything except records of requests. */
+/** Above this part of `maxmemory`, operators are warned. */
 const maxUsedPart = 0.8;
 /** The warning while `isNearlyFull`. */
-export const nearlyFull = `Redis uses more than ${maxUsedPart * 100} % of maxmemory: the contract report is not stored. Raise maxmemory, or reduce contract.keepFor.`;
+export const nearlyFull = `Redis uses more than ${maxUsedPart * 100} % of maxmemory: a full Redis refuses all writes. Raise maxmemory.`;
 /** The number of hash slots of a cluster. */
 const slotCount = 16384;
 
@@ -35,7 +35,7 @@ export interface RedisMonitor {
   start(ms: number): Promise<RedisHealth>;
   /** What the last check found wrong; `undefined` before the first check. */
   problem(): string | undefined;
-  /** Whether a node uses so much of its `maxmemory` that the contract report should not be stored. */
+  /** Whether a node uses more than 80 % of its `maxmemory`. */
   isNearlyFull(): boolean;
   /** Checks again without waiting for the next interval. */
   checkNow(): void;

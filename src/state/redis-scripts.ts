@@ -123,41 +123,6 @@ function own.returnPermit(_, key, per_second, after)
   write_bucket(key, clock(), tonumber(after) - 1000 / per_second)
   return 1
 end
-
--- others: position in KEYS of the counters; behind them are the keys of the values, then those of the index. The arguments after
--- indexes are a name and a text for each value, an entry for each part of the index, a name and a number for each counter. chunk:
--- '' for none. Returns the new numbers of these counters. A repeated write of the same writer only reads them.
-function own.appendToLog(_, chunks, others, ttl, writer, number, chunk, values, indexes, ...)
-  local rest, counters, results = {...}, KEYS[tonumber(others)], {}
-  local first_value, first_index = others + 1, others + values + 1
-  local first_counter = 2 * values + indexes + 1
-  if redis.call('HGET', counters, writer) == number then
-    for i = first_counter, #rest, 2 do
-      results[#results + 1] = tonumber(redis.call('HGET', counters, rest[i]) or 0)
-    end
-    return results
-  end
-  local position = redis.call('HLEN', chunks)
-  if chunk ~= '' then
-    redis.call('HSET', chunks, position, chunk)
-    redis.call('PEXPIRE', chunks, ttl)
-  end
-  for i = 0, values - 1 do
-    redis.call('HSET', KEYS[first_value + i], rest[2 * i + 1], rest[2 * i + 2])
-    redis.call('PEXPIRE', KEYS[first_value + i], ttl)
-  end
-  local prefix = string.char(position % 256, math.floor(position / 256) % 256, math.floor(position / 65536) % 256)
-  for i = 0, indexes - 1 do
-    local key, entry = KEYS[first_index + i], prefix .. rest[2 * values + 1 + i]
-    if redis.call('APPEND', key, entry) == #entry then redis.call('PEXPIRE', key, ttl) end
-  end
-  redis.call('HSET', counters, writer, number)
-  for i = first_counter, #rest, 2 do
-    results[#results + 1] = redis.call('HINCRBY', counters, rest[i], rest[i + 1])
-  end
-  redis.call('PEXPIRE', counters, ttl)
-  return results
-end
 `;
 
 /**

@@ -1,7 +1,5 @@
 /** State in Redis: one server, the master behind sentinels, or a cluster. */
 
-import { stateUnavailable } from '../request/errors.ts';
-import { createRedisRequestLog } from './former/redis-request-log.ts';
 import {
   type BucketRate,
   type GrantedPermits,
@@ -46,10 +44,8 @@ export function createRedisState(
     client.close();
   };
 
-  const requestLog = createRedisRequestLog({ prefix, sendCommand, reader: client.reader, withDeadline });
-
   return {
-    keyValues: createKeyValues(send, (key) => withDeadline(() => client.reader.getBuffer(prefixed(key)))),
+    keyValues: createKeyValues(send, (key) => withDeadline(() => client.getBuffer(prefixed(key)))),
     tokenBuckets: createTokenBuckets(send, (convert, bucket, ...args) => {
       const key = prefixed(bucket);
       const otherKeys = [`${prefix}{${key}}:leases`]; // the same slot of a cluster, and below the prefix
@@ -58,14 +54,6 @@ export function createRedisState(
     pubsub: {
       publish: (channel, message) => send(toVoid, 'PUBLISH', channel, message),
       subscribe: (channel, listener) => client.subscribe(prefixed(channel), listener),
-    },
-    requestLog: {
-      ...requestLog,
-      // Records of requests must not take the memory that everything else needs.
-      append: async (...args) => {
-        if (monitor.isNearlyFull()) throw stateUnavailable(new Error(nearlyFull));
-        return requestLog.append(...args);
-      },
     },
     async open() {
       client.connect();

@@ -182,6 +182,99 @@ const tables = (types: { readonly bytes: string; readonly time: string }) => `
     PRIMARY KEY (minute, instance, code, bank_status, bank_error, client, tenant, operation, environment)
   );
 
+  -- What the contract guard has counted: the totals of each instance on each day, which replace each other while the day lasts.
+  CREATE TABLE contract_deviation (
+    -- Of UTC, when it was counted: days since 1970.
+    day integer NOT NULL,
+    instance text NOT NULL,
+    -- Of the deviation and client on this instance and day.
+    number integer NOT NULL,
+    -- Of the messages.
+    environment text NOT NULL,
+    -- The hash of the contract that they were checked against, and whether it is that of their environment.
+    contract text NOT NULL,
+    is_own boolean NOT NULL,
+    -- request or response.
+    direction text NOT NULL,
+    operation text NOT NULL,
+    -- In the schema.
+    path text NOT NULL,
+    rule text NOT NULL,
+    level text NOT NULL,
+    effect text NOT NULL,
+    -- The hash of the contract of their environment, if both contracts refuse them; otherwise NULL.
+    also_refused_by text,
+    client text NOT NULL,
+    messages integer NOT NULL,
+    -- Of the first and the last message: when it was received, in milliseconds since 1970, and the X-Request-ID of the last one.
+    first_at ${types.time} NOT NULL,
+    last_at ${types.time} NOT NULL,
+    last_request_id text NOT NULL,
+    PRIMARY KEY (day, instance, number)
+  );
+
+  -- Messages that were checked, with or without a deviation. Columns as above.
+  CREATE TABLE contract_check (
+    day integer NOT NULL,
+    instance text NOT NULL,
+    -- Of the contract, operation and client on this instance and day.
+    number integer NOT NULL,
+    environment text NOT NULL,
+    contract text NOT NULL,
+    is_own boolean NOT NULL,
+    direction text NOT NULL,
+    operation text NOT NULL,
+    client text NOT NULL,
+    messages integer NOT NULL,
+    first_at ${types.time} NOT NULL,
+    PRIMARY KEY (day, instance, number)
+  );
+
+  -- Messages that were not checked, and deviations that were not counted.
+  CREATE TABLE contract_skip (
+    day integer NOT NULL,
+    instance text NOT NULL,
+    environment text NOT NULL,
+    direction text NOT NULL,
+    -- sampled-out, shed, failed or not-counted.
+    reason text NOT NULL,
+    messages integer NOT NULL,
+    PRIMARY KEY (day, instance, environment, direction, reason)
+  );
+
+  -- How many answers of an operation each instance has checked. Ten of all instances are its baseline: what the bank has always done.
+  CREATE TABLE contract_baseline (
+    environment text NOT NULL,
+    contract text NOT NULL,
+    operation text NOT NULL,
+    instance text NOT NULL,
+    -- Ten as well when all instances together have checked ten: the baseline stays although rows of ended instances expire.
+    answers integer NOT NULL,
+    -- Written at least once a day while there are answers.
+    seen_at ${types.time} NOT NULL,
+    PRIMARY KEY (environment, contract, operation, instance)
+  );
+
+  -- The kinds of deviations that answers have had.
+  CREATE TABLE contract_kind (
+    environment text NOT NULL,
+    contract text NOT NULL,
+    operation text NOT NULL,
+    path text NOT NULL,
+    rule text NOT NULL,
+    -- Of the first deviation.
+    level text NOT NULL,
+    effect text NOT NULL,
+    -- The instance that has found it first, and when: milliseconds since 1970.
+    found_by text NOT NULL,
+    found_at ${types.time} NOT NULL,
+    -- Whether the operation had a baseline then: a change of the bank, which this instance announces.
+    is_change boolean NOT NULL,
+    -- Written at least once a day while there are such answers.
+    seen_at ${types.time} NOT NULL,
+    PRIMARY KEY (environment, contract, operation, path, rule)
+  );
+
   CREATE TABLE instance (
     id text PRIMARY KEY,
     seen_at ${types.time} NOT NULL,

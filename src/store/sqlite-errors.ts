@@ -12,9 +12,6 @@ export function toStateFileError(file: string, error: unknown): StateFileError {
   return new StateFileError(`state.file: ${file} ${what}; ${remedy}`, { cause: error });
 }
 
-/** Whether the error persists until somebody replaces the file. */
-export const isPermanent = (error: unknown): boolean => permanentCodes.has(codeOf(error));
-
 export const corruptFile = (file: string): StateFileError =>
   new StateFileError(`state.file: ${file} ${corruptText.join('; ')}`);
 
@@ -93,8 +90,6 @@ const resultCode = {
   cannotOpen: 14,
   notDatabase: 26,
 } as const;
-
-const permanentCodes: ReadonlySet<unknown> = new Set([resultCode.corrupt, resultCode.notDatabase]);
 
 /** SQLite's primary result code, or the name of a system error. */
 function codeOf(error: unknown): unknown {

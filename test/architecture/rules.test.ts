@@ -103,8 +103,7 @@ const allowedImporters: Readonly<Record<string, (path: string) => boolean>> = {
   ioredis: (path) => path === 'state/redis-client.ts',
   pg: (path) => path === 'store/postgres.ts',
   'proxy-from-env': (path) => path === 'upstream/egress-proxy.ts',
-  'node:sqlite': (path) =>
-    ['state/former/sqlite.ts', 'store/sqlite.ts', 'store/sqlite-file.ts'].includes(path),
+  'node:sqlite': (path) => ['store/sqlite.ts', 'store/sqlite-file.ts'].includes(path),
   'openid-client': (path) => path === 'admin/oidc-provider.ts',
   pino: (path) => path === 'telemetry/log.ts',
   'pino-pretty': (path) => path === 'telemetry/log.ts',

@@ -8,7 +8,6 @@ import { type RawStateUnderTest, testInvalidUtf8 } from './invalid-utf8-contract
 import { testKeyValues } from './key-values-contract.ts';
 import { testPubSub } from './pubsub-contract.ts';
 import { createRedisTestStore } from './redis-test-store.ts';
-import { testRequestLog } from './request-log-contract.ts';
 import { testTokenBuckets } from './token-buckets-contract.ts';
 
 const urls = skipWithoutRedisServer ? [] : (await startRedisCluster(scopeOfAllTests())).urls;
@@ -23,5 +22,4 @@ describe('the Redis cluster state', () => {
   testInvalidUtf8(cluster);
   testTokenBuckets(cluster);
   testPubSub(cluster);
-  testRequestLog(cluster);
 });

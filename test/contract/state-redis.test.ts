@@ -7,7 +7,6 @@ import { type RawStateUnderTest, testInvalidUtf8 } from './invalid-utf8-contract
 import { testKeyValues } from './key-values-contract.ts';
 import { testPubSub } from './pubsub-contract.ts';
 import { createRedisTestStore } from './redis-test-store.ts';
-import { testRequestLog } from './request-log-contract.ts';
 import { testTokenBuckets } from './token-buckets-contract.ts';
 
 const url = skipWithoutRedis ? '' : await sharedRedisUrl(scopeOfAllTests());
@@ -22,5 +21,4 @@ describe('the Redis state', () => {
   testInvalidUtf8(redis);
   testTokenBuckets(redis);
   testPubSub(redis);
-  testRequestLog(redis);
 });

@@ -112,8 +112,8 @@ test('responses to payments are stored encrypted, and replayed after a restart a
   );
 });
 
-/** What the database, and the file beside it, contain. */
+/** What the database contains. */
 function storedIn(file: string): Buffer {
-  const files = [file, `${file}-wal`, `${file}.records`, `${file}.records-wal`];
+  const files = [file, `${file}-wal`];
   return Buffer.concat(files.filter(existsSync).map((path) => readFileSync(path)));
 }

@@ -4,7 +4,6 @@
  */
 
 import { assembleGateway } from '../../src/gateway.ts';
-import { createSqliteState } from '../../src/state/former/sqlite.ts';
 import { createMemoryState } from '../../src/state/memory.ts';
 import type { State } from '../../src/state/ports.ts';
 import { openGatewayDatabase } from '../../src/store/gateway-database.ts';
@@ -56,8 +55,6 @@ const gateway = assembleGateway(config, log, readTestCredentials, {
 notify({ kind: 'serving', ...(await gateway.start()) });
 
 function createState(options: BreakpointGatewayOptions['state']): State {
-  if (options === 'memory') return createMemoryState();
-  return 'file' in options
-    ? createSqliteState(`${options.file}.records`)
-    : redisStateFactory(options.redis, options.prefix)();
+  if (options === 'memory' || 'file' in options) return createMemoryState();
+  return redisStateFactory(options.redis, options.prefix)();
 }

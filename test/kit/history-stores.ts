@@ -133,7 +133,6 @@ export function createHistoryRedis(processes: SimulatedProcesses, server: Simula
     stateOf: (process) => ({
       keyValues: remote(process, () => stored.keyValues),
       tokenBuckets: remote(process, () => stored.tokenBuckets),
-      requestLog: remote(process, () => stored.requestLog),
       pubsub: {
         async publish(channel, message) {
           await process.gate();

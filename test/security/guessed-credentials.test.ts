@@ -8,7 +8,6 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { z } from 'zod';
-import { createSqliteState } from '../../src/state/former/sqlite.ts';
 import { createMemoryState } from '../../src/state/memory.ts';
 import type { State } from '../../src/state/ports.ts';
 import type { Database, Value } from '../../src/store/database.ts';
@@ -115,14 +114,13 @@ const stores: Readonly<Record<string, (t: TestContext) => Promise<Store>>> = {
     return { state, database, dump };
   },
   'a file': async (t) => {
-    const file = join(temporaryFolder(t), 'state.db');
     const ledger = join(temporaryFolder(t), 'ledger.db');
     const database = openSqlite(ledger);
     t.after(() => database.close());
     await migrate(database);
-    const files = [file, `${file}-wal`, ledger, `${ledger}-wal`];
+    const files = [ledger, `${ledger}-wal`];
     const dump = async () => Buffer.concat(files.map((one) => readFileSync(one)));
-    return { state: createSqliteState(file), database, dump };
+    return { state: createMemoryState(), database, dump };
   },
   'PostgreSQL and Redis': async (t) => {
     const database = await newGatewayDatabase(t, 'postgres');

@@ -86,8 +86,8 @@ export const state = z
       .nullable()
       .default(null)
       .describe(
-        'The database file of a single instance. Its folder must exist; a second file, with .records behind the name, has what is not in the ' +
-          'database yet, unless it is in Redis. Without a file and without PostgreSQL, the database is in memory, and a restart loses it.',
+        'The database file of a single instance. Its folder must exist. Without a file and without PostgreSQL, the database is in memory, and ' +
+          'a restart loses it.',
       ),
     prefix: z
       .string()

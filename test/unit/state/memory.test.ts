@@ -2,12 +2,10 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { encryptKeyValues } from '../../../src/state/encryption.ts';
-import { encryptRequestLog } from '../../../src/state/former/encrypted-request-log.ts';
 import { createExpiringMap, createMemoryState } from '../../../src/state/memory.ts';
 import type { State } from '../../../src/state/ports.ts';
 import { testKeyValues } from '../../contract/key-values-contract.ts';
 import { testPubSub } from '../../contract/pubsub-contract.ts';
-import { testRequestLog } from '../../contract/request-log-contract.ts';
 import { createManualClock, type StateUnderTest } from '../../contract/state-contract.ts';
 import { testTokenBuckets } from '../../contract/token-buckets-contract.ts';
 
@@ -29,13 +27,11 @@ describe('the memory state', () => {
   testKeyValues(memory());
   testTokenBuckets(memory());
   testPubSub(memory());
-  testRequestLog(memory());
 });
 
 describe('the encrypted memory state', () => {
   const keys = [randomBytes(32), randomBytes(32)] as const;
   testKeyValues(memory((state) => ({ ...state, keyValues: encryptKeyValues(state.keyValues, keys) })));
-  testRequestLog(memory((state) => ({ ...state, requestLog: encryptRequestLog(state.requestLog, keys) })));
 });
 
 describe('the encrypted memory state, used by clients with different current keys', () => {
@@ -43,9 +39,6 @@ describe('the encrypted memory state, used by clients with different current key
   let clients = 0;
   const nextKeys = () => (clients++ % 2 === 0 ? ([one, other] as const) : ([other, one] as const));
   testKeyValues(memory((state) => ({ ...state, keyValues: encryptKeyValues(state.keyValues, nextKeys()) })));
-  testRequestLog(
-    memory((state) => ({ ...state, requestLog: encryptRequestLog(state.requestLog, nextKeys()) })),
-  );
 });
 
 describe('the expiring map', () => {

@@ -1,40 +1,42 @@
-/** The report of the contract guard in Redis: of all instances, bounded, and kept for `contract.keepFor`. */
+/** The report of the contract guard on two instances with one PostgreSQL: counted together, and kept over restarts of both. */
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
-import type { Deviation } from '../../src/contract/deviation.ts';
-import { createDeviationCounts } from '../../src/contract-guard/deviation-counts.ts';
-import { createReportReader } from '../../src/contract-guard/read-report.ts';
-import { createReportWriter } from '../../src/contract-guard/write-report.ts';
+import { dayMs } from '../../src/store/contract-report.ts';
+import { DatabaseError } from '../../src/store/database.ts';
+import { connectPostgres } from '../../src/store/postgres.ts';
 import { type Call, call, jsonOf } from '../kit/call.ts';
 import { contractReportOf, type ShownReport, untilShown } from '../kit/contract-report.ts';
-import { lazy } from '../kit/fleet-redis.ts';
+import {
+  answered,
+  countAnswers,
+  message,
+  missing,
+  required,
+  startCounting,
+} from '../kit/counting-instance.ts';
+import { newMigratedPostgres } from '../kit/database.ts';
 import { type GatewayUnderTest, startBank, startGateway } from '../kit/gateway.ts';
-import { redisStateFactory, skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
+import { skipWithoutPostgres } from '../kit/postgres.ts';
+import { startProxiedPostgres } from '../kit/postgres-proxy.ts';
 import { initiation } from '../kit/request.ts';
-import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { apiKeyOf, type ClientName, clientSettings } from '../kit/two-environments.ts';
 import { until } from '../kit/within.ts';
-
-const life = scopeOfAllTests();
-const redis = lazy(() => startRedis(life));
-const dayMs = 86_400_000;
 
 /** @param keepFor `contract.keepFor` */
 async function startFleet(t: TestContext, keepFor = '30d') {
   const bank = await startBank(t);
-  const prefix = `test-${randomUUID()}:`;
-  const createState = redisStateFactory((await redis()).url, prefix);
+  const postgres = await newMigratedPostgres();
   const sections = {
     environments: {
       sandbox: { baseUrl: bank.baseUrl, standardVersion: '1.3.11', contract: { responses: 'off' } },
     },
     contract: { keepFor },
+    state: { postgres },
     clients: clientSettings(),
   };
   return {
-    prefix,
     /** @returns the instance, and how to stop it */
     async start() {
       const ends: (() => unknown)[] = [];
@@ -43,7 +45,7 @@ async function startFleet(t: TestContext, keepFor = '30d') {
       };
       t.after(stop);
       return {
-        gateway: await startGateway({ after: (end) => void ends.push(end) }, sections, createState()),
+        gateway: await startGateway({ after: (end) => void ends.push(end) }, sections),
         stop,
       };
     },
@@ -79,7 +81,7 @@ async function sendAndCount(
   return { ...row, requestId };
 }
 
-describe('the report of two instances', { skip: skipWithoutRedisServer }, () => {
+describe('the report of two instances', { skip: skipWithoutPostgres }, () => {
   test('adds up their counts in one row, also after one of them has been replaced', async (t) => {
     const fleet = await startFleet(t);
     const [one, other] = [await fleet.start(), await fleet.start()];
@@ -133,56 +135,78 @@ describe('the report of two instances', { skip: skipWithoutRedisServer }, () => 
     );
     t.mock.timers.setTime(midnightMs + 2 * dayMs + 10_000);
     assert.deepEqual((await contractReportOf(other)).deviations, []);
-
-    const { command } = await redis();
-    const day = midnightMs / dayMs - 1;
-    const leftMs = Number(await command('PTTL', `${fleet.prefix}requests:{${1_000_000_000 + day}}:counters`));
-    assert.ok(leftMs > 0 && leftMs <= dayMs + 10_000, `${leftMs} ms`);
   });
+});
 
-  test('is bounded: an instance adds 1,000 harmful deviations of requests to a day, and counts the others together', async (t) => {
-    const state = redisStateFactory((await redis()).url)();
-    t.after(() => state.close());
-    const isReachable = () => state.requestLog.readCounters(0).then(Boolean, () => false);
-    await until(10_000, 'Redis is reachable', isReachable);
-    const counts = createDeviationCounts();
-    const keepFor = () => 30 * dayMs;
-    const { requestLog, keyValues } = state;
-    const { flush } = createReportWriter({
-      requestLog,
-      keyValues,
-      instance: randomUUID(),
-      take: counts.take,
-      keepFor,
-      onChange: () => assert.fail('requests are no change of the bank'),
-    });
-    const required: Deviation = { level: 'harmful', rule: 'required', path: 'body', effect: 'refused' };
-    const kind = { environment: 'sandbox', hash: 'hash', isOwn: true, direction: 'request' } as const;
-    for (let client = 0; client < 5_003; client++)
-      counts.add(
-        kind,
-        {
-          operation: 'initiatePayment',
-          client: `client-${client}`,
-          requestId: randomUUID(),
-          atMs: Date.now(),
-        },
-        [required],
+describe('the report while PostgreSQL fails', { skip: skipWithoutPostgres }, () => {
+  async function start(t: TestContext) {
+    const { server, proxy, url } = await startProxiedPostgres(t);
+    const connect = (address: string) => {
+      const database = connectPostgres(address);
+      t.after(() => database.close());
+      return database;
+    };
+    const one = startCounting(connect(url));
+    return { server, proxy, one, other: startCounting(connect(server.url), one.clock) };
+  }
+
+  test('keeps what was stored before a crash, and gets what both instances have counted until it is back', async (t) => {
+    const { server, one, other } = await start(t);
+    const both = [one, other];
+    const countOnBoth = async () => {
+      const stored: boolean[] = [];
+      for (const { counts, writer } of both) {
+        counts.add(message(), [required]);
+        stored.push(await writer.flush());
+      }
+      return stored;
+    };
+    await countAnswers(one, 10, []);
+    assert.deepEqual(await countOnBoth(), [true, true]);
+    await server.kill();
+    assert.deepEqual(await countOnBoth(), [false, false]);
+    assert.equal(await countAnswers(one, 1, [missing]), false);
+    assert.equal(await countAnswers(other, 1, [missing]), false);
+    await assert.rejects(one.reader.read(0), DatabaseError);
+    await server.restart();
+    for (const { writer } of both) await until(20_000, 'the counts are stored', () => writer.flush());
+
+    for (const { reader } of both) {
+      const { deviations, messages } = await reader.read(0);
+      assert.deepEqual(
+        deviations.map((row) => [row.direction, row.count, row.changedMs !== undefined]),
+        [
+          ['request', 4, false],
+          ['response', 2, true],
+        ],
       );
-    const { deviations, messages, skipped } = await createReportReader({ requestLog, flush, keepFor }).read(
-      0,
-    );
-    assert.deepEqual(
-      deviations.map(({ count, clients }) => [count, clients.length]),
-      [[1_000, 1_000]],
-    );
-    assert.deepEqual(
-      messages.map(({ count, clients }) => [count, clients.length]),
-      [[5_003, 5_003]],
-    );
-    assert.deepEqual(
-      skipped.map(({ reason, count }) => [reason, count]),
-      [['not-counted', 4_003]],
-    );
+      assert.deepEqual(messages.map((row) => row.count).toSorted(), [12, 4]);
+    }
+    assert.equal(one.changes.length + other.changes.length, 1);
   });
+
+  for (const when of ['before', 'after'] as const)
+    test(`counts once if the connection is cut ${when} the server has executed the write`, async (t) => {
+      const { proxy, one, other } = await start(t);
+      await countAnswers(one, 10, []);
+      for (const table of ['contract_deviation', 'contract_check', 'contract_kind', 'contract_baseline']) {
+        const { cuts, end } = proxy.cutAt(when, new RegExp(`INSERT INTO ${table}`));
+        const deviation = { ...missing, path: `body/${table}` };
+        one.counts.add(answered({ operation: 'initiatePayment' }), [deviation]);
+        one.counts.add(answered({ operation: 'getPayment' }), []);
+        assert.equal(await one.writer.flush(), false, table);
+        assert.ok(cuts() > 0, table);
+        end();
+        assert.equal(await one.writer.flush(), true, table);
+        const { deviations } = await other.reader.read(0);
+        const row = deviations.find(({ path }) => path === deviation.path);
+        assert.deepEqual([row?.count, row?.changedMs !== undefined], [1, true], table);
+      }
+      const { messages } = await other.reader.read(0);
+      assert.deepEqual(
+        messages.map((row) => row.count),
+        [18],
+      );
+      assert.equal(one.changes.length, 4);
+    });
 });
