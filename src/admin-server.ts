@@ -125,7 +125,10 @@ export function createAdminServer({
       },
     },
     payments: createPaymentViews({
-      ...{ table: services.paymentHistory, audit, names },
+      table: services.paymentHistory,
+      messages: services.webhookMessages,
+      audit,
+      names,
       recordsKeptForMs: () => currentConfig.value.requests.keepFor,
     }),
     subscriptions: services.webhooks.manage,

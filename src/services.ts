@@ -58,6 +58,7 @@ import { createPaymentTable } from './store/payments.ts';
 import { postgresWarnings } from './store/postgres-settings.ts';
 import { createRequestRecordTable } from './store/request-records.ts';
 import { createSubscriptionTable } from './store/subscriptions.ts';
+import { createWebhookMessageTable, type WebhookMessageTable } from './store/webhook-messages.ts';
 import { createTelemetry, type Telemetry } from './telemetry/create-telemetry.ts';
 import { createFleet, type Fleet, type FleetEvents } from './telemetry/fleet.ts';
 import { createReportTable } from './telemetry/fleet-reports.ts';
@@ -101,6 +102,7 @@ export interface Services {
   readonly statusCache: StatusCacheServices;
   readonly notifications: NotificationServices;
   readonly webhooks: Webhooks;
+  readonly webhookMessages: WebhookMessageTable;
   readonly bankNotifications: BankNotifications;
   readonly holds: Holds;
   readonly upstream: SharedUpstreamState;
@@ -197,8 +199,10 @@ export function createServices(
     metrics,
     now: statusCache.now,
   });
+  const webhookMessages = createWebhookMessageTable(database);
   const webhooks = createWebhooks({
     ...notifications,
+    messages: webhookMessages,
     table: createSubscriptionTable(database),
     keys: encryptedState.keys ?? [],
     keyValues: state.keyValues,
@@ -338,6 +342,7 @@ export function createServices(
     statusCache,
     notifications,
     webhooks,
+    webhookMessages,
     bankNotifications,
     holds,
     upstream: { permits, adaptiveRates, holds, timeline },

@@ -37,6 +37,7 @@ export function createNotificationHandlers({
 }: NotificationDependencies): NotificationHandlers {
   /** All consoles count regularly, and there may be a thousand tenants. */
   const count = shareRead(subscriptions.count);
+  const endpoints = shareRead(subscriptions.endpoints);
 
   return {
     listNotifications: async ({ query }) => (await subscriptions.list(query)).map(viewSubscription),
@@ -44,6 +45,10 @@ export function createNotificationHandlers({
     summarizeNotifications: async () => ({
       clients: subscriptions.clients(),
       tenants: await count(),
+      endpoints: (await endpoints()).map(({ lastDeliveredMs, ...figures }) => ({
+        ...figures,
+        lastDeliveredAt: isoTimeOrNull(lastDeliveredMs),
+      })),
       pollLimits: pollLimits(),
     }),
 

@@ -55,6 +55,17 @@ export const notificationSummary = z.object({
       dead: z.int().describe('Messages that were given up.'),
     }),
   ),
+  endpoints: listOf(
+    z.object({
+      tenant: z.string(),
+      endpoint: z.string().describe('The origin of the URLs.'),
+      delivered: z.int(),
+      undelivered: z.int(),
+      dead: z.int(),
+      failedAttempts: z.int(),
+      lastDeliveredAt: dateTime.nullable(),
+    }),
+  ).describe('The messages of the last day, by the endpoint that they are for.'),
   pollLimits: listOf(z.object({ environment: z.string(), perSecond: z.number() })).describe(
     'Calls per second that all polls of an environment may use together (notifications.share).',
   ),

@@ -56,7 +56,7 @@ const payment = z.object({
   outcome: z
     .enum(paymentOutcomes)
     .describe(
-      '`in-doubt`: a write for the payment is in doubt. Otherwise from the status; `unknown`: none was seen.',
+      '`webhook`: a message to the TPP, at the time of its last attempt. `in-doubt`: a write for the payment is in doubt. Otherwise from the status; `unknown`: none was seen.',
     ),
 });
 

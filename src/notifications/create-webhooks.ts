@@ -5,6 +5,7 @@ import type { PaymentOfTenant, StatusEvent, StatusEvents } from '../request/stat
 import type { KeyValues } from '../state/ports.ts';
 import { deleteInBatches } from '../store/delete-in-batches.ts';
 import type { SubscriptionTable } from '../store/subscriptions.ts';
+import type { WebhookMessageTable } from '../store/webhook-messages.ts';
 import { type Log, safeStack } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import {
@@ -34,7 +35,7 @@ export interface Webhooks {
   onBankNotification(payment: PaymentOfTenant): Promise<void>;
   /** Starts the work that is due. To be called every second. */
   run(): void;
-  /** Deletes the subscriptions whose message has been dead for `notifications.keepFor`. @throws DatabaseError */
+  /** Deletes the subscriptions whose message has been dead for `notifications.keepFor`, and messages of that age. @throws DatabaseError */
   deleteExpired(): Promise<void>;
   /** Ends the work in progress; other instances continue it at once. */
   stop(): Promise<void>;
@@ -42,6 +43,7 @@ export interface Webhooks {
 
 interface WebhooksDependencies {
   readonly table: SubscriptionTable;
+  readonly messages: Pick<WebhookMessageTable, 'figures' | 'deleteOld'>;
   /** What subscriptions contain is encrypted with the first one. */
   readonly keys: readonly [] | EncryptionKeys;
   readonly keyValues: KeyValues;
@@ -64,6 +66,7 @@ const runsPerCount = 15;
 
 export function createWebhooks({
   table,
+  messages,
   keys,
   keyValues,
   events,
@@ -234,6 +237,7 @@ export function createWebhooks({
     }),
     manage: createManageSubscriptions({
       store,
+      messages,
       count,
       clients: () => [...(webhooks.current?.clients.keys() ?? [])],
       tenants: allTenants,
@@ -249,11 +253,15 @@ export function createWebhooks({
       void deliveries.run();
       void polls.run();
     },
-    deleteExpired: () =>
-      deleteInBatches(async (limit) => ({
-        rows: await table.deleteDead(webhooks.current?.keepForMs ?? Number.MAX_SAFE_INTEGER, limit),
+    async deleteExpired() {
+      const keepForMs = webhooks.current?.keepForMs;
+      if (keepForMs === undefined) return;
+      await deleteInBatches(async (limit) => ({ rows: await table.deleteDead(keepForMs, limit), newest: 0 }));
+      await deleteInBatches(async (limit) => ({
+        rows: await messages.deleteOld(keepForMs, limit),
         newest: 0,
-      })),
+      }));
+    },
     async stop() {
       await Promise.all([deliveries.stop(), polls.stop()]);
     },

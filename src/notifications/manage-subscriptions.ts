@@ -2,6 +2,7 @@
 
 import { secretMask } from '../config/redact.ts';
 import type { SubscriptionState } from '../store/subscriptions.ts';
+import type { EndpointFigures, WebhookMessageTable } from '../store/webhook-messages.ts';
 import type { CountSubscriptions, NamedIdentity } from './count-subscriptions.ts';
 import { isFailing, type Subscription, withResend } from './subscription.ts';
 import type { SubscriptionStore } from './subscription-store.ts';
@@ -33,6 +34,8 @@ export interface ManageSubscriptions {
   list(filter: SubscriptionFilter): Promise<readonly ListedSubscription[]>;
   find(id: string): Promise<ListedSubscription | undefined>;
   readonly count: CountSubscriptions;
+  /** With the names of the tenants. */
+  endpoints(): Promise<readonly EndpointFigures[]>;
   /** The names of the clients that may have webhooks. */
   clients(): readonly string[];
   /** Makes the message of a subscription due now; a dead letter is sent again under its id. @returns undefined if there is none */
@@ -49,6 +52,7 @@ export interface ManageSubscriptions {
 
 interface ManageDependencies {
   readonly store: SubscriptionStore;
+  readonly messages: Pick<WebhookMessageTable, 'figures'>;
   readonly count: CountSubscriptions;
   readonly clients: () => readonly string[];
   /** The tenants and environments of the configuration, by name, with their identities. */
@@ -65,6 +69,7 @@ const withMaskedQuery = (url: string) => url.replace(/\?.*/, `?${secretMask}`);
 
 export function createManageSubscriptions({
   store,
+  messages,
   count,
   clients,
   tenants,
@@ -128,6 +133,10 @@ export function createManageSubscriptions({
       return subscription && view(id, subscription);
     },
     count,
+    async endpoints() {
+      const figures = await messages.figures();
+      return figures.map((each) => ({ ...each, tenant: nameOf(tenants(), each.tenant) }));
+    },
     clients,
     async resend(shownId) {
       const id = idOf(shownId);

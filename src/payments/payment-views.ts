@@ -12,6 +12,7 @@ import type {
   PaymentRecord,
   StatusChange,
 } from '../store/payment-history.ts';
+import type { StoredMessage, WebhookMessageTable } from '../store/webhook-messages.ts';
 
 /** `in-doubt`: a write of it is in doubt. `unknown`: no answer of the bank has shown its status. */
 export const paymentOutcomes = [
@@ -36,7 +37,7 @@ export interface PaymentView {
   readonly outcome: (typeof paymentOutcomes)[number];
 }
 
-/** `read`: one that failed. `status`: the bank has shown a new one. `operator`: what an operator has done, other than a resolution. */
+/** `read`: one that failed. `status`: the bank has shown a new one. `webhook`: a message to the TPP. `operator`: what an operator has done, other than a resolution. */
 export const historyKinds = [
   'initiation',
   'authorisation',
@@ -44,6 +45,7 @@ export const historyKinds = [
   'cancellation',
   'read',
   'status',
+  'webhook',
   'running',
   'in-doubt',
   'resolution',
@@ -88,6 +90,7 @@ interface Page {
 
 interface PaymentViewDependencies {
   readonly table: PaymentHistoryTable;
+  readonly messages: Pick<WebhookMessageTable, 'ofPayment'>;
   readonly audit: {
     ofPayment(paymentId: string, count: number): Promise<readonly AuditRecordOfPayment[]>;
   };
@@ -121,7 +124,13 @@ const maxAuditRecords = 100;
 export type PaymentViews = ReturnType<typeof createPaymentViews>;
 
 /** Every function @throws DatabaseError. */
-export function createPaymentViews({ table, audit, names, recordsKeptForMs }: PaymentViewDependencies) {
+export function createPaymentViews({
+  table,
+  messages,
+  audit,
+  names,
+  recordsKeptForMs,
+}: PaymentViewDependencies) {
   const viewOf = (payment: ListedPayment): PaymentView => {
     const { paymentId, initiatedAs, createdAt, status, statusSince } = payment;
     const { environment, tenant } = names.withNames(payment);
@@ -196,12 +205,14 @@ export function createPaymentViews({ table, audit, names, recordsKeptForMs }: Pa
       const environment = names.environmentIdOf(environmentName);
       const payment = await table.find(paymentId, environment);
       if (!payment) return undefined;
-      const [{ changes, complete: hasAllChanges }, newestRecords, writes, audited] = await Promise.all([
-        table.statuses(paymentId, environment),
-        table.records(paymentId, payment.tenant, maxRecords + 1),
-        table.openWrites(paymentId, environment),
-        audit.ofPayment(paymentId, maxAuditRecords),
-      ]);
+      const [{ changes, complete: hasAllChanges }, newestRecords, writes, webhooks, audited] =
+        await Promise.all([
+          table.statuses(paymentId, environment),
+          table.records(paymentId, payment.tenant, maxRecords + 1),
+          table.openWrites(paymentId, environment),
+          messages.ofPayment(paymentId, environment),
+          audit.ofPayment(paymentId, maxAuditRecords),
+        ]);
       const records = newestRecords.slice(0, maxRecords);
       const isHere = (name: unknown) =>
         typeof name !== 'string' || names.environmentIdOf(name) === environment;
@@ -210,6 +221,7 @@ export function createPaymentViews({ table, audit, names, recordsKeptForMs }: Pa
         ...records.filter((record) => isHere(record.environment)).map(recordEntry),
         ...changes.map(statusEntry),
         ...writes.map(openEntry),
+        ...webhooks.map(webhookEntry),
         ...audited.filter(({ details }) => isHere(details.environment)).map(auditEntry),
       ];
       const isRecorded = payment.createdAt > Date.now() - recordsKeptForMs();
@@ -305,6 +317,22 @@ const openEntry = ({ operation, requestId, claimedAt, why }: OpenWrite): History
   outcome: why === undefined ? 'running' : 'in-doubt',
   text: why ?? null,
 });
+
+function webhookEntry(message: StoredMessage): HistoryEntry {
+  const { attempts, endpoint, scaStatus, why } = message;
+  const about = scaStatus === undefined ? '' : `; scaStatus ${scaStatus}`;
+  const text = `to ${endpoint}, ${attempts} ${attempts === 1 ? 'attempt' : 'attempts'}${about}`;
+  return {
+    ...nothing,
+    at: isoTime(message.changedAtMs),
+    what: 'webhook',
+    xRequestId: message.id,
+    status: message.transactionStatus,
+    outcome: message.state,
+    text: why === undefined ? text : `${text}; last failure: ${why}`,
+    who: message.client,
+  };
+}
 
 function auditEntry({ at, who, action, outcome, details }: AuditRecordOfPayment): HistoryEntry {
   const detail = (name: string) => {

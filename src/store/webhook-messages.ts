@@ -36,8 +36,8 @@ export interface StoredMessage extends Omit<MessageNote, 'sequence' | 'isFinal' 
 
 /** Of the messages of the last day. */
 export interface EndpointFigures {
-  /** The id. */
   readonly tenant: string;
+  /** The origin of the URLs. */
   readonly endpoint: string;
   readonly delivered: number;
   readonly undelivered: number;

@@ -20,6 +20,7 @@ import type { ManageSubscriptions } from '../../src/notifications/manage-subscri
 import { createPaymentViews } from '../../src/payments/payment-views.ts';
 import { createIdentityTable } from '../../src/store/identities.ts';
 import { createPaymentHistoryTable } from '../../src/store/payment-history.ts';
+import { createWebhookMessageTable } from '../../src/store/webhook-messages.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createFailingState, type FailingState } from '../kit/failing-state.ts';
 import type { FaultyDatabase } from '../kit/faulty-database.ts';
@@ -67,6 +68,7 @@ const noSubscriptions: ManageSubscriptions = {
   list: async () => [],
   find: async () => undefined,
   count: async () => [],
+  endpoints: async () => [],
   clients: () => [],
   resend: async () => undefined,
   async *resendDead() {},
@@ -166,6 +168,7 @@ export function startAdminApi(
     resolve: async () => ({ kind: 'unknown' }),
     payments: createPaymentViews({
       table: createPaymentHistoryTable(database),
+      messages: createWebhookMessageTable(database),
       audit,
       names: createKnownNames(createIdentityTable(database)),
       recordsKeptForMs: () => 3_600_000,

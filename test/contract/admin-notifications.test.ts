@@ -37,8 +37,17 @@ describe('the admin API for webhooks', () => {
         { tenant: 'shop', active: 2, overdue: 0, failing: 0, undelivered: 0, dead: 1 },
         { tenant: 'till', active: 1, overdue: 0, failing: 0, undelivered: 0, dead: 1 },
       ],
+      endpoints: [],
       pollLimits: [{ environment: 'sandbox', perSecond: 10 }],
     });
+  });
+
+  test('sums up the messages of the last day for each endpoint', async (t) => {
+    const figures = { delivered: 5, undelivered: 1, dead: 0, failedAttempts: 2 };
+    const endpoint = { tenant: 'shop', endpoint: 'https://tpp.example', ...figures };
+    const { get } = await startWith(t, { endpoints: async () => [{ ...endpoint, lastDeliveredMs: 0 }] });
+    const { body } = await get('/notifications/summary').expect(200);
+    assert.deepEqual(body.endpoints, [{ ...endpoint, lastDeliveredAt: '1970-01-01T00:00:00.000Z' }]);
   });
 
   test('shows a subscription by its id', async (t) => {

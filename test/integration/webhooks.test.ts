@@ -5,8 +5,9 @@ import { hash, randomBytes, randomUUID } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
+import { z } from 'zod';
 import { verifyWebhook } from '../../examples/callers/verify-webhook.ts';
-import { callAdminApi } from '../kit/admin-api.ts';
+import { callAdminApi, readAdminApi } from '../kit/admin-api.ts';
 import { type Call, call, jsonOf } from '../kit/call.ts';
 import { newMigratedPostgres } from '../kit/database.ts';
 import type { Field } from '../kit/fields.ts';
@@ -144,6 +145,42 @@ describe('webhooks', () => {
     });
     assert.equal(stub.requests.length, reads + 1, 'the gateway has stopped to read the status');
     assert.deepEqual(statusesOf(receiver), ['ACTC', 'ACSP', 'ACCC']);
+  });
+
+  test('are part of the history of their payment, and of the figures of their endpoint', async (t) => {
+    const { receiver, bank, config } = await startAll(t);
+    receiver.answerWith((response, _received, number) => {
+      response.writeHead(number === 1 ? 503 : 204).end();
+    });
+    const gateway = await startGateway(t, config);
+    const created = await call(gateway.url, initiationWith(tokenOne, hookOf(receiver)));
+    bank.status = 'ACCC';
+    await until(20_000, 'the second attempt succeeds', () => receiver.received.length === 2);
+    const { paymentId } = jsonOf(created);
+    const webhooksOf = async () => {
+      const body = await readAdminApi(gateway, `/api/payments/sandbox/${paymentId}`);
+      const { history } = z.object({ history: z.array(z.looseObject({ what: z.string() })) }).parse(body);
+      return history.filter(({ what }) => what === 'webhook');
+    };
+    await until(5_000, 'it is recorded', async () => (await webhooksOf())[0]?.outcome === 'delivered');
+    const [webhook, ...others] = await webhooksOf();
+    assert.deepEqual(others, []);
+    const endpoint = `http://127.0.0.1:${receiver.port}`;
+    assert.deepEqual(
+      [webhook?.xRequestId, webhook?.status, webhook?.who, webhook?.text],
+      [
+        receiver.received[0]?.headers['webhook-id'],
+        'ACCC',
+        'shop',
+        `to ${endpoint}, 2 attempts; last failure: the endpoint fails (5xx)`,
+      ],
+    );
+    const body = await readAdminApi(gateway, '/api/notifications/summary');
+    const { endpoints } = z.object({ endpoints: z.array(z.looseObject({})) }).parse(body);
+    assert.deepEqual(
+      endpoints.map((each) => [each.tenant, each.endpoint, each.delivered, each.failedAttempts]),
+      [['shop', endpoint, 1, 1]],
+    );
   });
 
   test('are not offered to other clients: their headers reach the bank', async (t) => {

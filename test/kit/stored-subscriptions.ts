@@ -7,6 +7,7 @@ import {
 } from '../../src/notifications/manage-subscriptions.ts';
 import type { Subscription } from '../../src/notifications/subscription.ts';
 import { subscriptionIdOf } from '../../src/notifications/subscription-store.ts';
+import { createWebhookMessageTable } from '../../src/store/webhook-messages.ts';
 import { subscriptionSince } from './subscription.ts';
 import { newSubscriptions, type StoredSubscriptions } from './subscription-table.ts';
 import type { TestScope } from './test-scope.ts';
@@ -54,7 +55,7 @@ export async function storeSubscriptions(
 
 /** What operators can do with these subscriptions. */
 export function manageStored(
-  { table, store }: StoredSubscriptions,
+  { database, table, store }: StoredSubscriptions,
   clients: readonly string[] = ['client'],
 ): ManageSubscriptions {
   const tenants = () => [
@@ -65,6 +66,7 @@ export function manageStored(
     tenants,
     environments: () => [{ name: 'sandbox', id: 'environment-1' }],
     store,
+    messages: createWebhookMessageTable(database),
     count: createCountSubscriptions({ table, tenants }),
     clients: () => clients,
   });

@@ -7,6 +7,7 @@ import type { WebhookConfig } from '../../../src/notifications/webhook-config.ts
 import { type Identities, namesAsIdentities } from '../../../src/request/identities.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import type { WorkQueue } from '../../../src/store/subscriptions.ts';
+import { createWebhookMessageTable } from '../../../src/store/webhook-messages.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { subscriptionSince } from '../../kit/subscription.ts';
 import { newSubscriptions } from '../../kit/subscription-table.ts';
@@ -33,7 +34,7 @@ const subscription = subscriptionSince(0, {
 /** Webhooks of this configuration. `searched`: the queues that were searched for due work. */
 async function startWebhooks(t: TestContext, clients: WebhookConfig['clients'] = new Map()) {
   const { keyValues } = createMemoryState();
-  const { table, store, put } = await newSubscriptions(t);
+  const { database, table, store, put } = await newSubscriptions(t);
   const searched: WorkQueue[] = [];
   const webhooks = createWebhooks({
     table: {
@@ -44,6 +45,7 @@ async function startWebhooks(t: TestContext, clients: WebhookConfig['clients'] =
       },
     },
     keys: [],
+    messages: createWebhookMessageTable(database),
     events: { publish() {}, subscribe: () => () => {} },
     reads: {
       current: undefined,

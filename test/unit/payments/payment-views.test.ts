@@ -5,6 +5,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { createPaymentViews } from '../../../src/payments/payment-views.ts';
 import { createAuditTable } from '../../../src/store/audit.ts';
 import { createPaymentHistoryTable, type ListPosition } from '../../../src/store/payment-history.ts';
+import { createWebhookMessageTable } from '../../../src/store/webhook-messages.ts';
 import { newGatewayDatabase } from '../../kit/database.ts';
 import { insertPayments, insertRecord } from '../../kit/payment-rows.ts';
 
@@ -23,6 +24,7 @@ async function start(
   const audit = createAuditTable(database);
   const views = createPaymentViews({
     table,
+    messages: createWebhookMessageTable(database),
     audit: {
       async ofPayment(paymentId, count) {
         const records = await audit.ofPayment(paymentId, count);
