@@ -155,11 +155,6 @@ const contradictions: readonly (readonly [what: string, text: string, ...errors:
     ':2 shaping.expectedInstances: several instances need one database, otherwise a payment could be sent twice; set state.postgres',
   ],
   [
-    'a listener for notifications of banks with PostgreSQL and without Redis',
-    `${minimalConfig}state: { postgres: 'postgres://p@db/p' }\nnotifications: { publicUrl: https://n.test, listen: {} }`,
-    ':3 notifications.listen: the instances keep what they need for the notifications of banks in Redis; set state.redis, or remove this listener',
-  ],
-  [
     'a password of PostgreSQL in the file',
     `${minimalConfig}state: { redis: 'redis://r:6379', postgres: 'postgres://penstock:hunter2@db:5432/penstock' }`,
     ':2 state.postgres: credentials are not allowed in the configuration file; set the whole URL as PENSTOCK_STATE_POSTGRES',

@@ -88,9 +88,9 @@ const cases: readonly (readonly [what: string, text: string, ...warnings: readon
     /^:1 admin\.operators: no operator is configured: each start generates a new token, .*; add an entry for each operator$/,
   ],
   [
-    'webhooks with PostgreSQL and without Redis',
+    'webhooks with PostgreSQL and without a key',
     `${bank}${operators}state: { postgres: 'postgres://p@db/p' }\nclients: [${client('shop', `, notifications: { urls: ['https://shop.test/hook'], secretFile: ${webhookSecret} }`)}]\n`,
-    /^:4 clients\[0\]\.notifications: with PostgreSQL and without Redis there are no webhooks yet: .*; set state\.redis$/,
+    /^:3 state\.encryptionKeyFile: clients have webhooks, but without this key the gateway stores no access tokens/,
   ],
   [
     'a state in memory',
