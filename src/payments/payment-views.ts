@@ -51,7 +51,7 @@ export const historyKinds = [
 ] as const;
 
 /** An entry of the history; `null` for what it does not have. */
-export interface HistoryEntry {
+interface HistoryEntry {
   readonly at: string;
   readonly what: (typeof historyKinds)[number];
   readonly operation: string | null;
@@ -66,7 +66,7 @@ export interface HistoryEntry {
   readonly who: string | null;
 }
 
-export interface PaymentFilter {
+interface PaymentFilter {
   /** Names. */
   readonly environment?: string | undefined;
   readonly tenant?: string | undefined;
