@@ -302,7 +302,6 @@ const openEntry = ({ operation, requestId, claimedAt, why }: OpenWrite): History
   what: why === undefined ? 'running' : 'in-doubt',
   operation,
   xRequestId: requestId,
-  outcome: why === undefined ? 'running' : 'in-doubt',
   text: why ?? null,
 });
 
