@@ -72,14 +72,14 @@ const historyLines = ({ payment, history, complete }: PaymentHistory): readonly 
   ...(complete
     ? []
     : [
-        '  Earlier requests may be missing: records are kept for requests.keepFor, and the newest 200 are shown; penstock search --payment lists more.',
+        '  Requests or statuses may be missing: records are kept for requests.keepFor, and 200 of each are shown; penstock search --payment lists more requests.',
       ]),
 ];
 
 /** `  2026-01-31T12:00:00.000Z  cancellation: refused-by-bank 405 SERVICE_INVALID  by checkout  X-Request-ID <id>` */
 function entryLine(entry: PaymentHistory['history'][number]): string {
-  const { at, what, outcome, status, error, bankError, text, who, xRequestId } = entry;
-  const result = [outcome, status, error, bankError].filter((part) => part !== null).join(' ');
+  const { at, what, operation, outcome, status, error, bankError, text, who, xRequestId } = entry;
+  const result = [outcome, status, error, bankError].filter((part) => part !== null).join(' ') || operation;
   const parts = [
     `${what}: ${result}`,
     text,

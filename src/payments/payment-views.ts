@@ -53,7 +53,7 @@ export const historyKinds = [
 ] as const;
 
 /** An entry of the history; `null` for what it does not have. */
-export interface HistoryEntry {
+interface HistoryEntry {
   readonly at: string;
   readonly what: (typeof historyKinds)[number];
   readonly operation: string | null;
@@ -68,7 +68,7 @@ export interface HistoryEntry {
   readonly who: string | null;
 }
 
-export interface PaymentFilter {
+interface PaymentFilter {
   /** Names. */
   readonly environment?: string | undefined;
   readonly tenant?: string | undefined;
@@ -314,7 +314,6 @@ const openEntry = ({ operation, requestId, claimedAt, why }: OpenWrite): History
   what: why === undefined ? 'running' : 'in-doubt',
   operation,
   xRequestId: requestId,
-  outcome: why === undefined ? 'running' : 'in-doubt',
   text: why ?? null,
 });
 

@@ -15,7 +15,7 @@ import type { LookUpReport, ReportedInitiation } from './look-up-report.ts';
  * @throws GatewayError REQUEST_UNKNOWN if there is none, whether another tenant has used the id or not; QUOTA_EXCEEDED;
  *   STATE_UNAVAILABLE
  */
-export type LookUp = (client: Client, requestId: string) => Promise<LookUpReport>;
+type LookUp = (client: Client, requestId: string) => Promise<LookUpReport>;
 
 interface LookUpDependencies {
   /** `undefined` while they are not known. */

@@ -63,4 +63,13 @@ describe('a browser', { skip: skipWithoutChromium }, () => {
     await page.reload();
     await signIn.waitFor();
   });
+
+  test('is sent back to the page of payments on which the sign-in has begun', async (t) => {
+    const { gateway, url } = await startOidcGateway(t);
+    const page = await pages.open(t, gateway);
+    await page.goto(`${url}/payments?tenant=shop`);
+    await page.getByRole('link', { name: 'Sign in with your organisation' }).click();
+    await page.waitForURL(`${url}/payments?tenant=shop`);
+    await page.locator('#operator', { hasText: 'ann' }).waitFor();
+  });
 });

@@ -21,7 +21,7 @@ describe('the sign-in of the console without a token', { skip: skipWithoutChromi
     await page.getByText('You have no role at this gateway: ask those who operate it.').waitFor();
     assert.equal(new URL(page.url()).search, '');
     const link = page.getByRole('link', { name: 'Sign in with your organisation' });
-    assert.equal(await link.getAttribute('href'), '/oidc/sign-in');
+    assert.equal(await link.getAttribute('href'), '/oidc/sign-in?page=%2F');
     assert.equal(await page.getByLabel('Operator token').isVisible(), true);
     assert.deepEqual(await axeViolations(page), []);
 

@@ -15,6 +15,15 @@ const entry = {
   ...{ status: '405', outcome: 'refused-by-bank', error: null, bankError: 'SERVICE_INVALID', text: null },
   who: 'checkout',
 };
+const open = {
+  ...entry,
+  what: 'in-doubt',
+  status: null,
+  outcome: null,
+  bankError: null,
+  text: 'no answer',
+  who: null,
+};
 
 describe('penstock payments', () => {
   test('lists the payments that match, and says how to continue', async () => {
@@ -38,11 +47,12 @@ describe('penstock payments', () => {
 
 describe('penstock payment', () => {
   test('shows the history of the payment in the named environment', async () => {
-    const { call, calls } = fakeAdminClient(200, { payment, history: [entry], complete: false });
+    const { call, calls } = fakeAdminClient(200, { payment, history: [entry, open], complete: false });
     assert.deepEqual((await showPayment(call, 'a/b', { environment: 'sandbox' })).lines, [
       line,
       '  2026-11-22T03:00:01.000Z  cancellation: refused-by-bank 405 SERVICE_INVALID  by checkout  X-Request-ID id',
-      '  Earlier requests may be missing: records are kept for requests.keepFor, and the newest 200 are shown; penstock search --payment lists more.',
+      '  2026-11-22T03:00:01.000Z  in-doubt: cancelPayment  no answer  X-Request-ID id',
+      '  Requests or statuses may be missing: records are kept for requests.keepFor, and 200 of each are shown; penstock search --payment lists more requests.',
     ]);
     assert.deepEqual(calls, [['GET', '/payments/sandbox/a%2Fb']]);
   });

@@ -4,9 +4,11 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { createPaymentViews } from '../../../src/payments/payment-views.ts';
 import { createAuditTable } from '../../../src/store/audit.ts';
+import { createLedgerTable } from '../../../src/store/ledger.ts';
 import { createPaymentHistoryTable, type ListPosition } from '../../../src/store/payment-history.ts';
 import { createWebhookMessageTable } from '../../../src/store/webhook-messages.ts';
 import { newGatewayDatabase } from '../../kit/database.ts';
+import { newClaim, send, sentTo } from '../../kit/ledger-claims.ts';
 import { insertPayments, insertRecord } from '../../kit/payment-rows.ts';
 
 async function start(
@@ -177,6 +179,27 @@ describe('the history of a payment', () => {
     assert.equal(found?.payment.environment, 'new sandbox');
     assert.equal(found?.complete, true);
     assert.equal(await views.find('production', 'p1'), undefined);
+  });
+
+  test('has its writes that are in doubt or have no answer yet', async (t) => {
+    const { database, views } = await start(t);
+    await insertPayments(database, { paymentId: 'p1', ageMs: 60_000 });
+    const ledger = createLedgerTable(database);
+    const writes = ['cancelPayment', 'updatePayment'].map((operation) =>
+      newClaim({ operation, payment: 'p1' }),
+    );
+    for (const write of writes) await send(ledger, write);
+    const [cancellation] = writes;
+    if (cancellation) await ledger.markInDoubt(sentTo(cancellation), { why: 'no answer' });
+    const found = await views.find('sandbox', 'p1');
+    const open = found?.history.filter(({ what }) => what === 'in-doubt' || what === 'running') ?? [];
+    assert.deepEqual(
+      open.map(({ what, operation, outcome, text }) => [what, operation, outcome, text]).toSorted(),
+      [
+        ['in-doubt', 'cancelPayment', null, 'no answer'],
+        ['running', 'updatePayment', null, null],
+      ],
+    );
   });
 
   test('says when requests are missing', async (t) => {
