@@ -248,10 +248,10 @@ export const routes = {
     summary: 'List the subscriptions of webhooks, with their undelivered messages and dead letters',
     query: notificationsQuery,
     response: {
-      description: 'The subscriptions that match: at most 200 of each tenant and state, and 1,000 in all.',
+      description: 'The subscriptions that match: at most 1,000.',
       schema: notifications,
     },
-    errors: stateUnavailable,
+    errors: databaseUnavailable,
   },
   summarizeNotifications: {
     method: 'get',
@@ -259,7 +259,7 @@ export const routes = {
     role: 'read',
     summary: 'Count the subscriptions of webhooks, by tenant and state',
     response: { description: 'The numbers.', schema: notificationSummary },
-    errors: stateUnavailable,
+    errors: databaseUnavailable,
   },
   resendNotifications: {
     method: 'post',
@@ -268,7 +268,7 @@ export const routes = {
     summary: 'Send the dead letters of a tenant, or of all, again',
     body: resendRequest,
     response: { description: 'They are due now.', schema: resentNotifications },
-    errors: { 503: 'The database or Redis is unavailable; a part of them may be due now.' },
+    errors: { 503: 'The database is unavailable; a part of them may be due now.' },
   },
   showNotification: {
     method: 'get',
@@ -276,7 +276,7 @@ export const routes = {
     role: 'read',
     summary: 'Show a subscription of webhooks, with its message',
     response: { description: 'The subscription.', schema: notification },
-    errors: { 404: 'No subscription has this id.', ...stateUnavailable },
+    errors: { 404: 'No subscription has this id.', ...databaseUnavailable },
   },
   changeNotification: {
     method: 'post',
@@ -285,7 +285,7 @@ export const routes = {
     summary: 'Send the message of a subscription again now, or end the subscription',
     body: notificationRequest,
     response: { description: 'Done.', status: 204 },
-    errors: { 404: 'No subscription has this id, or it has no message to send.', ...stateUnavailable },
+    errors: { 404: 'No subscription has this id, or it has no message to send.', ...databaseUnavailable },
   },
   listPayments: {
     method: 'get',
