@@ -278,6 +278,23 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds)) {
       assert.equal(deviations[0]?.changedMs, one.clock.nowMs);
     });
 
+    test('is marked in the days since it was found, and only with this level and effect', async (t) => {
+      const instance = await start(t);
+      await countAnswers(instance, 10, []);
+      await countAnswers(instance, 1, [missing, { ...missing, level: 'notable' }]);
+      const foundMs = instance.clock.nowMs;
+      const marks = async (fromMs: number) =>
+        (await instance.reader.read(fromMs)).deviations.map(({ level, changedMs }) => [level, changedMs]);
+      assert.deepEqual(await marks(foundMs), [
+        ['harmful', foundMs],
+        ['notable', undefined],
+      ]);
+      instance.clock.nowMs += dayMs;
+      await countAnswers(instance, 1, [missing]);
+      assert.deepEqual(await marks(instance.clock.nowMs), [['harmful', undefined]]);
+      assert.equal(instance.changes.length, 1);
+    });
+
     test('is a change after ten answers of any clients and days', async (t) => {
       const instance = await start(t);
       for (let day = 0; day < 5; day++) {
@@ -366,6 +383,11 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds)) {
       instance.clock.nowMs += dayMs;
       await countAnswers(instance, 1, [missing, usual]);
       assert.deepEqual(instance.changes, []);
+      const { deviations } = await instance.reader.read(0);
+      assert.deepEqual(
+        deviations.map(({ changedMs }) => changedMs),
+        [undefined, undefined],
+      );
     });
 
     test('has a new baseline after a change of the contract', async (t) => {
