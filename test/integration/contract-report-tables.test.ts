@@ -215,6 +215,30 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds)) {
       );
     });
 
+    test('has all counts after the clock was set back to it from the next day', async (t) => {
+      const { counts, clock, writer, reader } = await start(t);
+      const countBoth = async (deviation: Deviation) => {
+        counts.add(message(), [deviation]);
+        counts.skip('sandbox', 'request', 'shed');
+        await writer.flush();
+      };
+      await countBoth(required);
+      clock.nowMs += dayMs;
+      await countBoth(required);
+      clock.nowMs -= dayMs;
+      await countBoth({ ...required, path: 'body/debtorAccount' });
+      await countBoth(required);
+      const { deviations, messages, skipped } = await reader.read(0);
+      assert.deepEqual(
+        deviations.map(({ path, count }) => [path, count]),
+        [
+          ['body/creditorName', 3],
+          ['body/debtorAccount', 1],
+        ],
+      );
+      assert.deepEqual([messages[0]?.count, skipped[0]?.count], [4, 4]);
+    });
+
     test('expires as a whole, with the kinds and baselines that were not seen since then', async (t) => {
       const [database] = await open(t);
       const clock = { nowMs: Date.now() };
