@@ -53,6 +53,8 @@ export function createReportWriter({
   const skipRows = createLatestRows<SkipRow>(table.putSkips, maxWaiting);
   const changes = createChangeFinder({ table, instance, onChange, now });
   let today = startDay(dayOf(now()));
+  /** Of the next new row: it never begins again, because the clock may be set back to a day that has rows. */
+  let nextNumber = 0;
   let flushing: Promise<boolean> | undefined;
 
   function count(checks: CountedChecks): void {
@@ -72,8 +74,8 @@ export function createReportWriter({
       countSkipped({ ...deviation, reason: 'not-counted' });
       return;
     }
-    const { number, messages, firstMs } = addTo(today.deviations, key, deviation);
-    deviationRows.set(`${today.day} ${number}`, {
+    const { number, messages, firstMs } = addTo(today.deviations, key, deviation.count, deviation.firstMs);
+    deviationRows.set(String(number), {
       ...{ day: today.day, instance, number },
       ...scope,
       ...{ operation, path, rule, level, effect },
@@ -99,12 +101,9 @@ export function createReportWriter({
   function countMessages(checked: CountedMessages): void {
     const { operation, client } = checked;
     const scope = scopeRow(checked);
-    const { number, messages, firstMs } = addTo(
-      today.checks,
-      keyOf({ ...scope, operation, client }),
-      checked,
-    );
-    checkRows.set(`${today.day} ${number}`, {
+    const key = keyOf({ ...scope, operation, client });
+    const { number, messages, firstMs } = addTo(today.checks, key, checked.count, checked.firstMs);
+    checkRows.set(String(number), {
       ...{ day: today.day, instance, number },
       ...scope,
       ...{ operation, client, messages, first_at: firstMs },
@@ -113,16 +112,22 @@ export function createReportWriter({
 
   function countSkipped({ environment, direction, reason, count }: SkippedMessages): void {
     const key = keyOf({ environment, direction, reason });
-    const messages = (today.skips.get(key) ?? 0) + count;
-    today.skips.set(key, messages);
-    skipRows.set(`${today.day} ${key}`, {
-      day: today.day,
-      instance,
-      environment,
-      direction,
-      reason,
-      messages,
+    const { number, messages } = addTo(today.skips, key, count);
+    skipRows.set(String(number), {
+      ...{ day: today.day, instance, number },
+      ...{ environment, direction, reason, messages },
     });
+  }
+
+  function addTo(totals: Map<string, Total>, key: string, count: number, firstMs = 0): Total {
+    const known = totals.get(key) ?? { number: nextNumber++, messages: 0, firstMs };
+    const total = {
+      number: known.number,
+      messages: known.messages + count,
+      firstMs: Math.min(known.firstMs, firstMs),
+    };
+    totals.set(key, total);
+    return total;
   }
 
   async function store(): Promise<boolean> {
@@ -155,35 +160,16 @@ const startDay = (day: number) => ({
   day,
   deviations: new Map<string, Total>(),
   checks: new Map<string, Total>(),
-  skips: new Map<string, number>(),
+  skips: new Map<string, Total>(),
   /** Different deviations, by direction and level. */
   placesTaken: new Map<string, number>(),
 });
 
 interface Total {
-  /** Of its row on this instance and day. */
+  /** Of its row on this instance. */
   readonly number: number;
   readonly messages: number;
   readonly firstMs: number;
-}
-
-function addTo(
-  totals: Map<string, Total>,
-  key: string,
-  { count, firstMs }: { readonly count: number; readonly firstMs: number },
-): Total {
-  const {
-    number,
-    messages,
-    firstMs: knownMs,
-  } = totals.get(key) ?? {
-    number: totals.size,
-    messages: 0,
-    firstMs,
-  };
-  const total = { number, messages: messages + count, firstMs: Math.min(knownMs, firstMs) };
-  totals.set(key, total);
-  return total;
 }
 
 const scopeRow = ({ environment, hash, isOwn, direction }: CheckScope) => ({

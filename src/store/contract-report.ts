@@ -33,7 +33,6 @@ const rowKey = 'day, instance, number';
 /** Inserts rows, or replaces these columns of rows that exist. */
 const put = <const Input extends Columns>(
   table: string,
-  key: string,
   columns: Input,
   replaced: readonly (keyof Input & string)[],
 ) =>
@@ -43,7 +42,7 @@ const put = <const Input extends Columns>(
       const names = Object.keys(columns).join(', ');
       return `
       INSERT INTO ${table} (${names}) SELECT ${names} FROM ${input} AS i WHERE true
-      ON CONFLICT (${key}) DO UPDATE SET ${replaced.map((name) => `${name} = excluded.${name}`).join(', ')}`;
+      ON CONFLICT (${rowKey}) DO UPDATE SET ${replaced.map((name) => `${name} = excluded.${name}`).join(', ')}`;
     },
   });
 
@@ -61,7 +60,7 @@ const deviationColumns = {
 
 export type DeviationRow = InputOf<typeof deviationColumns>;
 
-const putDeviations = put('contract_deviation', rowKey, deviationColumns, [
+const putDeviations = put('contract_deviation', deviationColumns, [
   'messages',
   'first_at',
   'last_at',
@@ -79,11 +78,10 @@ const checkColumns = {
 
 export type CheckRow = InputOf<typeof checkColumns>;
 
-const putChecks = put('contract_check', rowKey, checkColumns, ['messages', 'first_at']);
+const putChecks = put('contract_check', checkColumns, ['messages', 'first_at']);
 
 const skipColumns = {
-  day: 'integer',
-  instance: 'text',
+  ...rowColumns,
   environment: 'text',
   direction: 'text',
   reason: 'text',
@@ -92,8 +90,7 @@ const skipColumns = {
 
 export type SkipRow = InputOf<typeof skipColumns>;
 
-const skipKey = 'day, instance, environment, direction, reason';
-const putSkips = put('contract_skip', skipKey, skipColumns, ['messages']);
+const putSkips = put('contract_skip', skipColumns, ['messages']);
 
 const baselineColumns = {
   environment: 'text',

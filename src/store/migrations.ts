@@ -187,7 +187,7 @@ const tables = (types: { readonly bytes: string; readonly time: string }) => `
     -- Of UTC, when it was counted: days since 1970.
     day integer NOT NULL,
     instance text NOT NULL,
-    -- Of the deviation and client on this instance and day.
+    -- Of the row on this instance.
     number integer NOT NULL,
     -- Of the messages.
     environment text NOT NULL,
@@ -217,7 +217,6 @@ const tables = (types: { readonly bytes: string; readonly time: string }) => `
   CREATE TABLE contract_check (
     day integer NOT NULL,
     instance text NOT NULL,
-    -- Of the contract, operation and client on this instance and day.
     number integer NOT NULL,
     environment text NOT NULL,
     contract text NOT NULL,
@@ -230,16 +229,17 @@ const tables = (types: { readonly bytes: string; readonly time: string }) => `
     PRIMARY KEY (day, instance, number)
   );
 
-  -- Messages that were not checked, and deviations that were not counted.
+  -- Messages that were not checked, and deviations that were not counted. Columns as above.
   CREATE TABLE contract_skip (
     day integer NOT NULL,
     instance text NOT NULL,
+    number integer NOT NULL,
     environment text NOT NULL,
     direction text NOT NULL,
     -- sampled-out, shed, failed or not-counted.
     reason text NOT NULL,
     messages integer NOT NULL,
-    PRIMARY KEY (day, instance, environment, direction, reason)
+    PRIMARY KEY (day, instance, number)
   );
 
   -- How many answers of an operation each instance has checked. Ten of all instances are its baseline: what the bank has always done.

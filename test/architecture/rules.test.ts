@@ -23,6 +23,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   telemetry: ['pis', 'request', 'config', 'certificates', 'store', 'state', 'version.ts'],
   'request-records': foundation,
   ...Object.fromEntries(parts.map((part) => [part, foundation])),
+  'contract-guard': foundation.filter((folder) => folder !== 'state'),
   'self-service': [...foundation, 'idempotency'],
   admin: [
     ...[...foundation, 'request-records', 'identities', 'environments', 'idempotency', 'status-cache'],

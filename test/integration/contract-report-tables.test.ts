@@ -215,6 +215,30 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds)) {
       );
     });
 
+    test('has all counts after the clock was set back to it from the next day', async (t) => {
+      const { counts, clock, writer, reader } = await start(t);
+      const countBoth = async (deviation: Deviation) => {
+        counts.add(message(), [deviation]);
+        counts.skip('sandbox', 'request', 'shed');
+        await writer.flush();
+      };
+      await countBoth(required);
+      clock.nowMs += dayMs;
+      await countBoth(required);
+      clock.nowMs -= dayMs;
+      await countBoth({ ...required, path: 'body/debtorAccount' });
+      await countBoth(required);
+      const { deviations, messages, skipped } = await reader.read(0);
+      assert.deepEqual(
+        deviations.map(({ path, count }) => [path, count]),
+        [
+          ['body/creditorName', 3],
+          ['body/debtorAccount', 1],
+        ],
+      );
+      assert.deepEqual([messages[0]?.count, skipped[0]?.count], [4, 4]);
+    });
+
     test('expires as a whole, with the kinds and baselines that were not seen since then', async (t) => {
       const [database] = await open(t);
       const clock = { nowMs: Date.now() };
@@ -276,6 +300,23 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds)) {
       assert.deepEqual([one.changes.length, other.changes.length], [0, 1]);
       const { deviations } = await one.reader.read(0);
       assert.equal(deviations[0]?.changedMs, one.clock.nowMs);
+    });
+
+    test('is marked in the days since it was found, and only with this level and effect', async (t) => {
+      const instance = await start(t);
+      await countAnswers(instance, 10, []);
+      await countAnswers(instance, 1, [missing, { ...missing, level: 'notable' }]);
+      const foundMs = instance.clock.nowMs;
+      const marks = async (fromMs: number) =>
+        (await instance.reader.read(fromMs)).deviations.map(({ level, changedMs }) => [level, changedMs]);
+      assert.deepEqual(await marks(foundMs), [
+        ['harmful', foundMs],
+        ['notable', undefined],
+      ]);
+      instance.clock.nowMs += dayMs;
+      await countAnswers(instance, 1, [missing]);
+      assert.deepEqual(await marks(instance.clock.nowMs), [['harmful', undefined]]);
+      assert.equal(instance.changes.length, 1);
     });
 
     test('is a change after ten answers of any clients and days', async (t) => {
@@ -366,6 +407,11 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds)) {
       instance.clock.nowMs += dayMs;
       await countAnswers(instance, 1, [missing, usual]);
       assert.deepEqual(instance.changes, []);
+      const { deviations } = await instance.reader.read(0);
+      assert.deepEqual(
+        deviations.map(({ changedMs }) => changedMs),
+        [undefined, undefined],
+      );
     });
 
     test('has a new baseline after a change of the contract', async (t) => {
