@@ -24,7 +24,7 @@ interface ChangeFinderDependencies {
   readonly now: () => number;
 }
 
-/** Kinds of deviations, and operations, that wait while the database is unavailable. Those that are lost are found in later answers. */
+/** Kinds of deviations, and operations, that wait while the database is unavailable. Those that are lost are found on the next day. */
 const maxWaiting = 1_000;
 
 interface Found {
@@ -39,6 +39,8 @@ export function createChangeFinder({ table, instance, onChange, now }: ChangeFin
   const answers = new Map<string, number>();
   /** Kinds and operations of which a row is written, or waits. They begin again every day: a row that is not written expires. */
   let known = { day: dayOf(now()), keys: new Set<string>() };
+  /** The rows of changes that this instance has announced. It reads them again on later days. */
+  const announced = new Set<string>();
 
   function isKnown(key: string): boolean {
     if (known.keys.has(key)) return true;
@@ -46,7 +48,6 @@ export function createChangeFinder({ table, instance, onChange, now }: ChangeFin
     return false;
   }
 
-  /** The first deviation of a kind that is not known waits with its time: by it, a repeated write finds its own row. */
   function addKind(deviation: CountedDeviation): void {
     const { environment, hash, operation, path, rule, level, effect } = deviation;
     const key = keyOfKind({ environment, contract: hash, operation, path, rule });
@@ -64,12 +65,16 @@ export function createChangeFinder({ table, instance, onChange, now }: ChangeFin
     baselines.set(key, { environment, contract: hash, operation, instance, answers: after });
   }
 
+  /** The instance that has inserted a change announces it, also if the answer to the insertion was lost and it finds its row later. */
   async function storeKinds(kinds: readonly Found[]): Promise<void> {
     const stored = await table.putKinds(kinds.map(({ row }) => row));
     const byKey = new Map(stored.map((row) => [keyOfKind(row), row]));
     for (const { row, deviation } of kinds) {
-      const { found_by: by, found_at: at, is_change: isChange } = byKey.get(keyOfKind(row)) ?? {};
-      if (isChange && by === instance && Number(at) === row.found_at) onChange(deviation);
+      const key = keyOfKind(row);
+      const { found_by: by, found_at: at, is_change: isChange } = byKey.get(key) ?? {};
+      if (!isChange || by !== instance || announced.has(`${at} ${key}`)) continue;
+      announced.add(`${at} ${key}`);
+      onChange(deviation);
     }
   }
 

@@ -400,6 +400,30 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds)) {
       );
     });
 
+    test('is announced once if midnight passes between the write whose answer is lost and the next one', async (t) => {
+      const { one } = await startBoth(t);
+      await countAnswers(one, 10, []);
+      one.database.fail('after', /contract_kind/);
+      assert.equal(await countAnswers(one, 1, [missing]), false);
+      const foundMs = one.clock.nowMs;
+      one.database.recover();
+      one.clock.nowMs += dayMs;
+      for (const _ of [1, 2]) await countAnswers(one, 1, [missing]);
+      assert.equal(one.changes.length, 1);
+      assert.equal((await one.reader.read(foundMs)).deviations[0]?.changedMs, foundMs);
+    });
+
+    test('is announced again when it comes back after its kind has expired', async (t) => {
+      const [database] = await open(t);
+      const instance = startCounting(database);
+      await countAnswers(instance, 10, []);
+      await countAnswers(instance, 1, [missing]);
+      await database.query('DELETE FROM contract_kind');
+      instance.clock.nowMs += dayMs;
+      await countAnswers(instance, 1, [missing]);
+      assert.equal(instance.changes.length, 2);
+    });
+
     test('is no change if the bank has had it from the beginning, or if every bank has it', async (t) => {
       const instance = await start(t);
       await countAnswers(instance, 10, [missing]);
