@@ -154,7 +154,7 @@ async function subscribeTo(
   }
   const sequence = operation.createsPayment ? 0 : laterSequence(nowMs);
   const shown = await firstStatus(operation, response);
-  await store.replace(id, (current) => {
+  const change = (current: Subscription | undefined) => {
     const subscription: Subscription = withAuthorisation(
       current
         ? { ...current, ...created, failedReads: undefined, readError: undefined }
@@ -166,7 +166,8 @@ async function subscribeTo(
     // An undelivered message is due at a new endpoint. A dead letter remains one.
     const isMoved = current?.message && current.message.deadSince === undefined && current.url !== url;
     return { subscription, read: { inMs }, delivery: isMoved ? { inMs: 0 } : undefined };
-  });
+  };
+  await store.replace(id, change, operation.createsPayment);
   return content;
 }
 

@@ -129,9 +129,9 @@ export function createSubscriptionStore(
     id: string,
     change: ChangeSubscription,
     replacesUnreadable: boolean,
-    first?: KnownSubscription,
+    first: KnownSubscription | undefined,
   ): Promise<void> {
-    for (let stored = first ?? (await find(id)); ; stored = await find(id)) {
+    for (let stored = first; ; stored = await find(id)) {
       if (stored && !stored.subscription && !replacesUnreadable) return;
       const changed = change(stored?.subscription);
       if (!changed || (await write(id, stored, changed))) return;
@@ -158,10 +158,17 @@ export function createSubscriptionStore(
      *   one that this instance cannot read, because another one may be able to; such a subscription does not change
      * @param first  what was read before, to save a read
      */
-    change: (id: string, change: ChangeSubscription, first?: KnownSubscription): Promise<void> =>
-      update(id, change, false, first),
-    /** As `change`, but takes a subscription that this instance cannot read for none. */
-    replace: (id: string, change: ChangeSubscription): Promise<void> => update(id, change, true),
+    async change(id: string, change: ChangeSubscription, first?: KnownSubscription): Promise<void> {
+      await update(id, change, false, first ?? (await find(id)));
+    },
+    /**
+     * As `change`, but takes a subscription that this instance cannot read for none.
+     *
+     * @param isNew whether there probably is none: this saves a read
+     */
+    async replace(id: string, change: ChangeSubscription, isNew = false): Promise<void> {
+      await update(id, change, true, isNew ? undefined : await find(id));
+    },
   };
 }
 

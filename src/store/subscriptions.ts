@@ -8,6 +8,7 @@ import { collect } from './collect.ts';
 import {
   type Columns,
   type Database,
+  DatabaseError,
   type InputOf,
   type Row,
   rowsOfAll,
@@ -224,16 +225,24 @@ export function createSubscriptionTable(database: Database) {
   });
 
   /** @returns a function that says whether the subscription was as expected */
-  const writeBatch = <Input extends Columns>(written: Statement<Input>) =>
-    collect(async (writes: readonly (InputOf<Input> & { readonly id: string })[]) => {
-      const results = await inRounds(writes, async (round) => {
-        const rows = await rowsOfAll(database.batch(written, round));
+  function writeBatch<Input extends Columns>(written: Statement<Input>) {
+    type Write = InputOf<Input> & { readonly id: string };
+    const execute = collect(async (writes: readonly Write[]) => {
+      const outcomes = new Map<Write, boolean | DatabaseError>();
+      for (const round of roundsOf(writes)) {
+        const { rows, refused } = await database.batch(written, round);
         const ids = new Set(rows.map(({ id }) => id));
-        return round.filter(({ id }) => ids.has(id));
-      });
-      const succeeded = new Set(results);
-      return writes.map((write) => succeeded.has(write));
+        for (const [index, write] of round.entries())
+          outcomes.set(write, refused.get(index) ?? ids.has(write.id));
+      }
+      return writes.map((write) => outcomes.get(write) ?? false);
     });
+    return async (write: Write): Promise<boolean> => {
+      const outcome = await execute(write);
+      if (outcome instanceof DatabaseError) throw outcome;
+      return outcome;
+    };
+  }
   const insertBatch = writeBatch(insert);
   const updateBatch = writeBatch(update);
   const updateWithMessageBatch = writeBatch(updateWithMessage);
@@ -242,7 +251,7 @@ export function createSubscriptionTable(database: Database) {
 
   const rescheduleBatch = (work: Work) =>
     collect(async (changes: readonly { id: string; in_ms: number | null; lease: string | null }[]) => {
-      await inRounds(changes, (round) => rowsOfAll(database.batch(reschedule[work], round)));
+      for (const round of roundsOf(changes)) await rowsOfAll(database.batch(reschedule[work], round));
       return changes.map(() => undefined);
     });
   const reschedules = { read: rescheduleBatch('read'), delivery: rescheduleBatch('delivery') };
@@ -462,19 +471,18 @@ const writtenOf = (write: SubscriptionWrite) => ({
   delivery_lease: write.delivery?.lease ?? null,
 });
 
-/** In each round, an id occurs once: PostgreSQL updates a row for one of its inputs only. */
-async function inRounds<Input extends { readonly id: string }, Result>(
-  inputs: readonly Input[],
-  execute: (round: readonly Input[]) => Promise<readonly Result[]>,
-): Promise<readonly Result[]> {
-  const results: Result[] = [];
-  for (let left = inputs; left.length > 0; ) {
-    const round = new Map<string, Input>();
-    for (const input of left) if (!round.has(input.id)) round.set(input.id, input);
-    results.push(...(await execute([...round.values()])));
-    left = left.filter((input) => round.get(input.id) !== input);
+/** In each round, an id occurs once: PostgreSQL updates a row for one of its inputs only. The inputs of an id keep their order. */
+function roundsOf<Input extends { readonly id: string }>(inputs: readonly Input[]): readonly Input[][] {
+  const rounds: Input[][] = [];
+  const counts = new Map<string, number>();
+  for (const input of inputs) {
+    const count = counts.get(input.id) ?? 0;
+    counts.set(input.id, count + 1);
+    const round = rounds[count] ?? [];
+    rounds[count] = round;
+    round.push(input);
   }
-  return results;
+  return rounds;
 }
 
 const storedOf = (row: Row): StoredSubscription => ({

@@ -61,6 +61,20 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds)) {
       assert.equal(updated.filter(Boolean).length, 1);
     });
 
+    test('stores the others when the database refuses one', async (t) => {
+      const { table } = await openTables(t);
+      const results = await Promise.allSettled([
+        table.write(undefined, write('a')),
+        table.write(undefined, write('refused', { paymentId: null as never })),
+        table.write(undefined, write('b')),
+      ]);
+      assert.deepEqual(
+        results.map(({ status }) => status),
+        ['fulfilled', 'rejected', 'fulfilled'],
+      );
+      assert.ok((await table.read('a')) && (await table.read('b')));
+    });
+
     test('gives due work to one instance, the longest due first, up to the limit of each queue', async (t) => {
       const { table, other, take } = await openTables(t);
       for (const id of ['a', 'b', 'c']) await table.write(undefined, write(id, { read: { inMs: 0 } }));
