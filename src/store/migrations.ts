@@ -60,14 +60,19 @@ export interface Schema {
 /** @throws DatabaseError */
 export async function readSchema(database: Database): Promise<Schema> {
   try {
-    const [row] = await database.query(
-      'SELECT max(version) AS version, max(oldest) AS oldest FROM penstock_schema',
-    );
-    return { version: Number(row?.version ?? 0), oldest: Number(row?.oldest ?? 0) };
+    return await readVersions(database);
   } catch (thrown) {
-    if (!hasNoEffect(thrown) || (await hasSchema(database))) throw thrown;
-    return { version: 0, oldest: 0 };
+    if (!hasNoEffect(thrown)) throw thrown;
+    // If there is one now, another instance has created it in the meantime, or the error is another one.
+    return (await hasSchema(database)) ? readVersions(database) : { version: 0, oldest: 0 };
   }
+}
+
+async function readVersions(database: Database): Promise<Schema> {
+  const [row] = await database.query(
+    'SELECT max(version) AS version, max(oldest) AS oldest FROM penstock_schema',
+  );
+  return { version: Number(row?.version ?? 0), oldest: Number(row?.oldest ?? 0) };
 }
 
 async function hasSchema(database: Database): Promise<boolean> {

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { readAdminApi, switchEnvironment } from '../kit/admin-api.ts';
 import { startSingleInstance } from '../kit/fleet.ts';
 import { temporaryFolder } from '../kit/folder.ts';
-import { initiation, transfersPath } from '../kit/request.ts';
+import { initiation } from '../kit/request.ts';
 import { environmentsOf, readinessReasons } from './instance-queries.ts';
 
 test('an instance with a state file that was killed still knows the active environment and the environment of every payment', async (t) => {
@@ -47,35 +47,6 @@ test('an instance whose state file is in use does not start, and reports the rea
     return true;
   });
 });
-
-for (const [how, isEncrypted] of [
-  ['the state file contains the status response of the bank in plain text without an encryption key', false],
-  [
-    'the state file does not contain the status response of the bank in plain text with an encryption key, and it is served after a restart',
-    true,
-  ],
-] as const) {
-  test(how, async (t) => {
-    const folder = temporaryFolder(t);
-    const [file, encryptionKeyFile] = [`${folder}/state`, `${folder}/keys`];
-    writeFileSync(encryptionKeyFile, randomBytes(32).toString('base64'));
-    const instance = await startSingleInstance(t, { file, ...(isEncrypted && { encryptionKeyFile }) });
-    const id = await instance.pay('shop');
-    const status = { method: 'GET', path: `${transfersPath}/${id}/status` } as const;
-    const read = () => instance.ask('shop', status);
-    const first = await read();
-    assert.equal(first.status, 200);
-    await instance.stop('SIGKILL');
-
-    const stored = storedIn(file);
-    assert.ok(stored.includes('status:'), 'the cache keeps something there');
-    const parts = [first.text, Buffer.from(first.text).toString('base64'), 'application/json', '"g":'];
-    const readable = parts.filter((part) => stored.includes(part));
-    assert.deepEqual(readable, isEncrypted ? [] : parts.slice(1));
-    await instance.start();
-    assert.equal((await read()).text, first.text);
-  });
-}
 
 test('responses to payments are stored encrypted, and replayed after a restart and a change of keys', async (t) => {
   const folder = temporaryFolder(t);

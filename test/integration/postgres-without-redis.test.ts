@@ -1,14 +1,11 @@
 /** Two instances on one PostgreSQL, and no Redis at all. */
 
 import assert from 'node:assert/strict';
-import { randomBytes, randomUUID } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { randomUUID } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
 import { switchEnvironment } from '../kit/admin-api.ts';
 import { call, jsonOf } from '../kit/call.ts';
 import { newMigratedPostgres } from '../kit/database.ts';
-import { temporaryFolder } from '../kit/folder.ts';
 import { type GatewayUnderTest, type Sections, startGateway } from '../kit/gateway.ts';
 import { skipWithoutPostgres } from '../kit/postgres.ts';
 import { initiation, transfersPath } from '../kit/request.ts';
@@ -107,20 +104,5 @@ describe('two instances on PostgreSQL without Redis', { skip: skipWithoutPostgre
       assert.equal(outcomes.filter((outcome) => outcome === '201').length, 10);
       assert.equal(outcomes.filter((outcome) => /QUOTA_EXCEEDED/.test(outcome)).length, 2);
     }
-  });
-
-  test('offer no webhooks', async (t) => {
-    const secretFile = join(temporaryFolder(t), 'secret');
-    writeFileSync(secretFile, `whsec_${randomBytes(32).toString('base64')}`);
-    const notifications = { urls: ['https://shop.test/hook'], secretFile };
-    const clients = clientSettings().map((client) => ({ ...client, notifications }));
-    const { instances } = await start(t, { clients });
-    const headers = [
-      ...initiation.headers,
-      ['X-API-Key', apiKeyOf('shop')] as const,
-      ['TPP-Notification-URI', 'https://shop.test/hook'] as const,
-    ];
-    const reply = await call(instances[0].url, { ...initiation, requestId: randomUUID(), headers });
-    assert.deepEqual([reply.status, reply.header('ASPSP-Notification-Support')], [201, 'false']);
   });
 });

@@ -124,7 +124,7 @@ describe('the reads of the gateway itself', () => {
       bank.refuses = false;
       bank.status = 'ACSP';
       await until(30_000, 'the webhook arrives', () => statuses().includes('ACSP'));
-      assert.equal((await listed()).state, 'active');
+      await until(5_000, 'its delivery is recorded', async () => (await listed())?.state === 'active');
       assert.ok(gateway.logLines.some((text) => text.includes('can be read again')));
     });
 
