@@ -137,7 +137,7 @@ async function withTable(
   }
 }
 
-/** How long it takes to find what is due among many, as an instance does. */
+/** How long it takes to find what is due among many, and to count all of them, as an instance does. */
 async function reportTakes(report: Report, table: SubscriptionTable, count: number): Promise<void> {
   const all = Array.from({ length: tenantCount }, (_, tenant) => readQueueOf(tenant));
   const eachOfAll = Math.floor(perInstance / tenantCount);
@@ -152,6 +152,7 @@ async function reportTakes(report: Report, table: SubscriptionTable, count: numb
     taken.push(...(await table.take('read', [readQueueOf(0)], perQueue, firstDueMs)));
   });
   report(`to find and lease ${perQueue} that are due: p50, longest`, quantiles(times, 'ms', 2, 1));
+  report('to count all subscriptions: p50, longest', quantiles(await timesMs(10, table.count), 'ms', 1, 1));
   await Promise.all(taken.map(({ id, lease }) => table.reschedule('read', id, { inMs: firstDueMs, lease })));
 }
 

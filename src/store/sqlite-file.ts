@@ -26,7 +26,7 @@ export function createIfMissing(file: string): void {
  * Checks whether the path still leads to the same file. If somebody has removed or replaced it, changes would succeed, and the
  * next start would not find them.
  */
-export function createSameFileCheck(file: string): () => boolean {
+function createSameFileCheck(file: string): () => boolean {
   const opened = statSync(file);
   return () => {
     const found = statSync(file, { throwIfNoEntry: false });
