@@ -43,19 +43,15 @@ export function parseCores(text: string, tickMs: number): ReadonlyMap<number, Co
   );
 }
 
-/** CPU time of this process and of all processes it has started, in milliseconds. */
-export function cpuMsOfOwnProcesses(): number {
-  const all = processes();
-  const { childrenMs = 0 } = all.get(process.pid) ?? {};
-  return cpuMsOf([process.pid]) + childrenMs;
-}
-
-/** CPU time of these processes and of their running descendants, in milliseconds. */
+/** CPU time of these processes and of all processes they have started, in milliseconds. */
 export function cpuMsOf(pids: readonly number[]): number {
   const all = processes();
   const isDescendant = (pid: number): boolean =>
     pids.includes(pid) || (all.has(pid) && isDescendant(all.get(pid)?.parent ?? 0));
-  return [...all].reduce((sum, [pid, { cpuMs }]) => sum + (isDescendant(pid) ? cpuMs : 0), 0);
+  return [...all].reduce(
+    (sum, [pid, { cpuMs, childrenMs }]) => sum + (isDescendant(pid) ? cpuMs + childrenMs : 0),
+    0,
+  );
 }
 
 /** The current times of all cores. */

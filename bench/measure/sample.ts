@@ -1,7 +1,7 @@
 /** Measures one run of load on one server: throughput, latency, CPU time, and the CPU share of other processes. */
 
 import type { LoadResult } from './load.ts';
-import { cores, cpuMsOf, cpuMsOfOwnProcesses } from './proc.ts';
+import { cores, cpuMsOf } from './proc.ts';
 
 export interface Sample {
   readonly requestsPerSecond: number;
@@ -40,7 +40,7 @@ function readCounters(pids: readonly number[]) {
   return {
     clockMs: performance.now(),
     serverMs: cpuMsOf(pids),
-    oursMs: cpuMsOfOwnProcesses(),
+    oursMs: cpuMsOf([process.pid]),
     busyMs: all.reduce((sum, { busyMs }) => sum + busyMs, 0),
     stolenMs: all.reduce((sum, { stolenMs }) => sum + stolenMs, 0),
   };

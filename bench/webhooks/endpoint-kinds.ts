@@ -12,7 +12,7 @@ export interface Attempt {
 }
 
 export interface EndpointKind {
-  /** Of the host; `-` and the number of the tenant follow. */
+  /** Of the host; `-` and the number of the client follow. */
   readonly name: string;
   /** Whether it accepts all messages in the end. */
   readonly accepts: boolean;
@@ -23,7 +23,7 @@ export interface EndpointKind {
   /** @param count how many questions there were for this name and family. @returns `undefined` to leave it without an answer */
   readonly addresses?: (
     family: 4 | 6,
-    question: { readonly count: number; readonly tenant: number; readonly hasRecovered: boolean },
+    question: { readonly count: number; readonly client: number; readonly hasRecovered: boolean },
   ) => readonly string[] | undefined;
   /** By default 204. An answer that is not sent leaves the attempt open. */
   readonly answer?: Answer;
@@ -40,7 +40,7 @@ const untilRecovery =
   (response, { hasRecovered }, request) =>
     hasRecovered ? accept(response) : act(response, request);
 
-/** One address each for the tenants; two of them are in one family only. */
+/** One address each for the clients; two of them are in one family only. */
 const forbiddenForms: readonly string[] = [
   ...['10.0.0.1', '169.254.169.254', '127.0.0.1', '::1', '::ffff:a00:1'],
   ...['64:ff9b::a00:1', 'fd00::1', '100.64.0.1', '0.0.0.0', '192.168.0.1'],
@@ -105,8 +105,8 @@ export const endpointKinds: readonly EndpointKind[] = [
   {
     name: 'private',
     accepts: false,
-    addresses: (family, { tenant }) =>
-      ofFamily(family, [forbiddenForms[tenant % forbiddenForms.length] ?? '']),
+    addresses: (family, { client }) =>
+      ofFamily(family, [forbiddenForms[client % forbiddenForms.length] ?? '']),
   },
   { name: 'untrusted', accepts: false, isUntrusted: true },
 ];

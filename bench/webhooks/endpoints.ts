@@ -15,7 +15,7 @@ import { forbiddenAddresses, publicV4, publicV6 } from './own-network.ts';
 export interface Arrival {
   readonly atMs: number;
   readonly kind: string;
-  readonly tenant: number;
+  readonly client: number;
   /** Of the subscription. */
   readonly number: number;
   readonly id: string;
@@ -47,13 +47,13 @@ export interface Endpoints {
   recover(): void;
 }
 
-export const urlOf = ({ name, isUntrusted }: EndpointKind, tenant: number): string =>
-  `https://${name}-${tenant}.${isUntrusted ? 'other.example' : 'tpp.example'}/hooks`;
+export const urlOf = ({ name, isUntrusted }: EndpointKind, client: number): string =>
+  `https://${name}-${client}.${isUntrusted ? 'other.example' : 'tpp.example'}/hooks`;
 
-/** Any of these may sign, as during a rotation. @param secretsOf the secrets of a tenant, `whsec_` and base64 */
+/** Any of these may sign, as during a rotation. @param secretsOf the secrets of a client, `whsec_` and base64 */
 export async function startEndpoints(
   life: TestScope,
-  secretsOf: (tenant: number) => readonly string[],
+  secretsOf: (client: number) => readonly string[],
 ): Promise<Endpoints> {
   const arrivals: Arrival[] = [];
   const earlier = new Map<string, number>();
@@ -62,17 +62,17 @@ export async function startEndpoints(
 
   function receive(request: IncomingMessage, response: ServerResponse, body: Buffer): void {
     const { headers, url = '', method = '' } = request;
-    const [, name = '', tenant = ''] = /^([a-z-]+)-(\d+)\./.exec(headers.host ?? '') ?? [];
+    const [, name = '', client = ''] = /^([a-z-]+)-(\d+)\./.exec(headers.host ?? '') ?? [];
     const kind = endpointKinds.find((one) => one.name === name);
     const [, number = ''] = /^\/hooks\/(\d+)$/.exec(url) ?? [];
     const id = String(headers['webhook-id']);
     const arrival: Arrival = {
       atMs: performance.now(),
       kind: name,
-      tenant: Number(tenant),
+      client: Number(client),
       number: number === '' ? -1 : Number(number),
       id,
-      ...checked(request, body, secretsOf(Number(tenant))),
+      ...checked(request, body, secretsOf(Number(client))),
       status: undefined,
       endMs: undefined,
     };
@@ -108,13 +108,13 @@ export async function startEndpoints(
 
   const questionsFor = new Map<string, number>();
   const questions = await startNameServer(life, '127.0.0.1', (name, family) => {
-    const [, kindName = '', tenant = ''] = /^([a-z-]+)-(\d+)\./.exec(name) ?? [];
+    const [, kindName = '', client = ''] = /^([a-z-]+)-(\d+)\./.exec(name) ?? [];
     const kind = endpointKinds.find((one) => one.name === kindName);
     const key = `${family} ${name}`;
     const count = questionsFor.get(key) ?? 0;
     questionsFor.set(key, count + 1);
     if (!kind) return [];
-    if (kind.addresses) return kind.addresses(family, { count, tenant: Number(tenant), hasRecovered });
+    if (kind.addresses) return kind.addresses(family, { count, client: Number(client), hasRecovered });
     return [family === 4 ? publicV4 : publicV6];
   });
   return {

@@ -1,17 +1,18 @@
 /**
- * A thousand subscriptions on three instances while endpoints fail in every way, each instance is killed, and Redis is restarted.
- * Runs in a network of its own.
+ * A thousand subscriptions while endpoints fail in every way, each instance is killed, and the database is restarted; or while an endpoint
+ * hangs beside a hundred of the same tenant that work. Runs in a network of its own.
  */
 
 import { createHash, randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
+import type { Database } from '../../src/store/database.ts';
 import { callAdminApi } from '../../test/kit/admin-api.ts';
 import { temporaryFolder } from '../../test/kit/folder.ts';
 import { type GatewayProcess, startGatewayProcess } from '../../test/kit/gateway-process.ts';
-import { type RedisServer, startRedis } from '../../test/kit/redis.ts';
 import type { TestScope } from '../../test/kit/test-scope.ts';
+import { type BenchDatabase, startBenchDatabase } from './bench-database.ts';
 import {
   byNumber,
   deliveryDelays,
@@ -23,14 +24,16 @@ import {
   quantiles,
   type Subscribed,
 } from './check-deliveries.ts';
-import { endpointKinds } from './endpoint-kinds.ts';
+import { type EndpointKind, endpointKinds } from './endpoint-kinds.ts';
 import { type Arrival, type Endpoints, startEndpoints, urlOf } from './endpoints.ts';
 import { type ProgressingBank, startProgressingBank } from './progressing-bank.ts';
 import { apiKeyOf, type Initiated, initiate, tokenPrefix } from './tpp-systems.ts';
 
+export type Losses = 'losses' | 'hanging';
+
 export interface LossesRun {
+  readonly dialect: Database['dialect'];
   readonly subscriptions: number;
-  readonly tenants: number;
   readonly instances: number;
   /** `shaping.rate`, per second. */
   readonly rate: number;
@@ -44,38 +47,76 @@ export interface LossesResult {
 
 /** The initiations are spread over this time; the losses are in it. */
 const initiationMs = 120_000;
-/** After the start, as parts of `initiationMs`: the kills, and before the last of them the restart of Redis. */
+/** After the start, as parts of `initiationMs`: the kills, and before the last of them the restart of the database. */
 const killAt = [0.25, 0.5, 0.85] as const;
-const redisAt = 0.65;
+const restartAt = 0.65;
 /** When the endpoints that recover do so. */
 const recoverAt = 1.1;
 /** Repeats of messages that were tried before the recovery: up to the third one, 2 min after the second. Minutes. */
 const patienceMinutes = 12;
 
+/** Who subscribes for which endpoint. */
+interface Scenario {
+  readonly clients: number;
+  /** Whether each client is a tenant. */
+  readonly hasTenants: boolean;
+  readonly choose: (number: number) => { readonly client: number; readonly kind: EndpointKind };
+}
+
+const kindNamed = (name: string): EndpointKind => {
+  const kind = endpointKinds.find((one) => one.name === name);
+  if (!kind) throw new Error(`there are no endpoints of the kind ${name}`);
+  return kind;
+};
+/** Kinds by their weight. */
+const rotation = endpointKinds.flatMap((kind) => Array<EndpointKind>(kind.weight ?? 1).fill(kind));
+
+const scenarios: Readonly<Record<Losses, Scenario>> = {
+  losses: {
+    clients: 10,
+    hasTenants: true,
+    choose: (number) => ({
+      client: number % 10,
+      kind: rotation[Math.floor(number / 10) % rotation.length] ?? kindNamed('works'),
+    }),
+  },
+  hanging: {
+    clients: 101,
+    hasTenants: false,
+    choose: (number) =>
+      number % 2 === 0
+        ? { client: 0, kind: kindNamed('hangs') }
+        : { client: 1 + (Math.floor(number / 2) % 100), kind: kindNamed('works') },
+  },
+};
+
 export async function measureLosses(
   life: TestScope,
-  { subscriptions, tenants, instances, rate }: LossesRun,
+  name: Losses,
+  { dialect, subscriptions, instances, rate }: LossesRun,
 ): Promise<LossesResult> {
-  const redis = await startRedis(life, ['--appendonly', 'yes', '--appendfsync', 'always']);
+  const { clients, hasTenants, choose } = scenarios[name];
+  const stored = await startBenchDatabase(life, dialect);
   const bank = await startProgressingBank(life);
-  const secrets = Array.from({ length: tenants }, (_, tenant) => secretsOf(tenant));
-  const endpoints = await startEndpoints(life, (tenant) => secrets[tenant] ?? []);
+  const secrets = Array.from({ length: clients }, (_, client) => secretsOf(client));
+  const endpoints = await startEndpoints(life, (client) => secrets[client] ?? []);
   const folder = temporaryFolder(life);
   const encryptionKeyFile = join(folder, 'key');
   writeFileSync(encryptionKeyFile, randomBytes(32).toString('base64'));
   const sections = {
     environments: { sandbox: { baseUrl: bank.baseUrl } },
-    clients: secrets.map((lines, tenant) => {
-      const secretFile = join(folder, `secret-${tenant}`);
+    clients: secrets.map((lines, client) => {
+      const secretFile = join(folder, `secret-${client}`);
       writeFileSync(secretFile, lines.join('\n'));
       return {
-        name: `tenant-${tenant}`,
-        apiKeySha256: createHash('sha256').update(apiKeyOf(tenant)).digest('hex'),
-        notifications: { urls: endpointKinds.map((kind) => urlOf(kind, tenant)), secretFile },
+        name: `client-${client}`,
+        ...(!hasTenants && { tenant: 'all' }),
+        apiKeySha256: createHash('sha256').update(apiKeyOf(client)).digest('hex'),
+        notifications: { urls: endpointKinds.map((kind) => urlOf(kind, client)), secretFile },
       };
     }),
     shaping: { rate: `${rate}/s`, burst: rate, expectedInstances: instances },
-    state: { redis: redis.url, encryptionKeyFile },
+    state: { ...stored.settings, encryptionKeyFile },
   };
   const variables = {
     NODE_EXTRA_CA_CERTS: endpoints.caFile,
@@ -94,15 +135,15 @@ export async function measureLosses(
   const progress = setInterval(() => reportProgress(endpoints, bank), 15_000).unref();
   life.after(() => clearInterval(progress));
 
-  const initiating = initiateAll(subscriptions, tenants, gateways);
+  const initiating = initiateAll(subscriptions, choose, gateways);
   const endedAtMs: number[] = [];
   const losses = async () => {
-    for (const [index, at] of killAt.entries()) {
+    for (const [index, at] of name === 'losses' ? killAt.entries() : []) {
       const gateway = gateways[index % gateways.length];
-      if (index === killAt.length - 1) {
-        await untilPart(redisAt);
-        await redis.restart();
-        console.error('Redis was restarted');
+      if (index === killAt.length - 1 && stored.restart) {
+        await untilPart(restartAt);
+        await stored.restart();
+        console.error('the database was restarted');
       }
       await untilPart(at);
       if (!gateway) continue;
@@ -132,7 +173,7 @@ export async function measureLosses(
   const untilMs = performance.now() + patienceMinutes * 60_000;
   while (missing().length > 0 && performance.now() < untilMs) await setTimeout(1_000);
   const completeAtMs = performance.now();
-  const left = await untilEnded(gateways[0], redis, initiated);
+  const left = await untilEnded(gateways[0], initiated);
   logs.push(...gateways.map(({ command }) => command.stdout() + command.stderr()));
   const { arrivals, connections } = endpoints;
   reportSlow(subscribed, arrivals, startedAtMs);
@@ -142,7 +183,7 @@ export async function measureLosses(
     ...(connections.forbidden > 0 ? [`${connections.forbidden} connections to forbidden addresses`] : []),
     ...(bank.repeats() > 0 ? [`${bank.repeats()} payments were initiated twice`] : []),
     ...left,
-    ...tokensIn(redis, logs),
+    ...tokensIn(stored, logs),
   ];
   return {
     faults,
@@ -176,27 +217,27 @@ export async function measureLosses(
   };
 }
 
-/** The first tenant is replacing its secret. */
-function secretsOf(tenant: number): readonly string[] {
+/** The first client is replacing its secret. */
+function secretsOf(client: number): readonly string[] {
   const create = () => `whsec_${randomBytes(32).toString('base64')}`;
-  return tenant === 0 ? [create(), create()] : [create()];
+  return client === 0 ? [create(), create()] : [create()];
 }
 
 /** Makes as many subscriptions as wanted; further initiations replace those whose answer was another one. */
 async function initiateAll(
   count: number,
-  tenants: number,
+  choose: Scenario['choose'],
   gateways: readonly GatewayProcess[],
 ): Promise<readonly Initiated[]> {
   const urls = gateways.map(({ url }) => url);
   const all: Promise<Initiated>[] = [];
   for (let number = 0; number < count; number++) {
-    all.push(initiate(number, { urls, tenants }));
+    all.push(initiate(number, choose(number), urls));
     await setTimeout(initiationMs / count);
   }
   const initiated = await Promise.all(all);
   for (let number = count; initiated.filter(isSubscribed).length < count && number < 2 * count; number++)
-    initiated.push(await initiate(number, { urls, tenants }));
+    initiated.push(await initiate(number, choose(number), urls));
   return initiated;
 }
 
@@ -231,10 +272,9 @@ function overlapsIn(arrivals: readonly Arrival[]): number {
   ).length;
 }
 
-/** Waits until only the subscriptions of endpoints that never accept are left, each in a queue. @returns the faults otherwise */
+/** Waits until only the subscriptions of endpoints that never accept are left. @returns the faults otherwise */
 async function untilEnded(
   gateway: GatewayProcess | undefined,
-  redis: RedisServer,
   initiated: readonly Initiated[],
 ): Promise<readonly string[]> {
   if (!gateway) return [];
@@ -242,32 +282,26 @@ async function untilEnded(
   const faults = async () => {
     const { text } = await callAdminApi(gateway, 'GET', '/api/notifications');
     const listed: { url: string; state: string; why?: string }[] = JSON.parse(text); // of our own gateway
-    const left = listed.flatMap(({ url, ...shown }) => {
+    return listed.flatMap(({ url, ...shown }) => {
       const one = byNumber.get(/\/(\d+)$/.exec(url)?.[1] ?? '');
       const isExpected = one?.kind.name === 'private' || one?.kind.name === 'untrusted';
       return isExpected
         ? []
         : `a subscription has not ended: ${url}, ${one?.outcome}, ${JSON.stringify(shown)}`;
     });
-    const records = await redis.command('KEYS', '*:record:*');
-    const count = Array.isArray(records) ? records.length : Number.NaN;
-    const isListed = count === listed.length; // the list is read from the queues
-    return isListed
-      ? left
-      : [...left, `${count} subscriptions are stored, ${listed.length} of them are in a queue`];
   };
   for (let tries = 0; tries < 60 && (await faults()).length > 0; tries++) await setTimeout(500);
   return faults();
 }
 
-/** Whether a token can be read in the files of Redis or in a log. */
-function tokensIn({ folder }: RedisServer, logs: readonly string[]): readonly string[] {
+/** Whether a token can be read in the files of the database or in a log. */
+function tokensIn({ folder }: BenchDatabase, logs: readonly string[]): readonly string[] {
   const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((file) => file.isFile());
   const texts = files.map(({ parentPath, name }) => readFileSync(join(parentPath, name), 'latin1'));
   const isIn = (text: string) => text.includes(tokenPrefix);
   return [
-    ...(files.length === 0 ? ['Redis has no file'] : []),
-    ...(texts.some(isIn) ? ['the file of Redis contains a token'] : []),
+    ...(files.length === 0 ? ['the database has no file'] : []),
+    ...(texts.some(isIn) ? ['a file of the database contains a token'] : []),
     ...(logs.some(isIn) ? ['a log contains a token'] : []),
   ];
 }

@@ -30,9 +30,10 @@ const setUp = [
   'exec "$@"',
 ].join(' && ');
 
-/** Runs a program in such a network. @returns its exit code */
+/** Runs a program in such a network. Only root can start PostgreSQL there, which refuses to run as root itself. @returns its exit code */
 export async function runInOwnNetwork(program: string, args: readonly string[]): Promise<number> {
-  const own = ['--user', '--map-root-user', '--net', '--mount', 'sh', '-c', setUp, 'sh'];
+  const users = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user'];
+  const own = [...users, '--net', '--mount', 'sh', '-c', setUp, 'sh'];
   const child = spawn('unshare', [...own, program, ...args], { stdio: 'inherit' });
   const [code] = await once(child, 'close');
   return typeof code === 'number' ? code : 1;

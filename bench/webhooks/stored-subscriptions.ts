@@ -1,14 +1,14 @@
-/** Writes many subscriptions into a Redis, with the code of the gateway, as if they had been made hours ago. */
+/** Writes many subscriptions into a database, with the code of the gateway, as if they had been made hours ago. */
 
 import { randomUUID } from 'node:crypto';
-import { type Subscription, serializeSubscription } from '../../src/notifications/subscription.ts';
-import { queueNames, subscriptionKeyOf } from '../../src/notifications/subscription-store.ts';
+import type { Subscription } from '../../src/notifications/subscription.ts';
+import { type SubscriptionStore, subscriptionIdOf } from '../../src/notifications/subscription-store.ts';
 import { noBankIds } from '../../src/request/bank-ids.ts';
-import type { Schedules } from '../../src/state/former/schedules.ts';
 import { paymentKeyOf } from '../../src/status-cache/cache-key.ts';
 import { observationHash } from '../../src/status-cache/observe-payment.ts';
 import type { Database } from '../../src/store/database.ts';
 import { createPaymentTable } from '../../src/store/payments.ts';
+import type { SubscriptionTable, WorkQueue } from '../../src/store/subscriptions.ts';
 
 /** The names are also the identities. */
 const environment = 'sandbox';
@@ -24,11 +24,10 @@ export const tenantOf = (number: number): number =>
 
 export const paymentIdOf = (number: number): string => `p-${tenantOf(number)}-${number}`;
 
-export const keyOf = (number: number): string =>
-  subscriptionKeyOf(tenantName(tenantOf(number)), paymentKeyOf(environment, paymentIdOf(number)));
+export const idOf = (number: number): string =>
+  subscriptionIdOf(tenantName(tenantOf(number)), paymentKeyOf(environment, paymentIdOf(number)));
 
-export const pollQueueOf = (tenant: number): string =>
-  queueNames.poll({ tenant: tenantName(tenant), environment });
+export const readQueueOf = (tenant: number): WorkQueue => ({ tenant: tenantName(tenant), environment });
 
 const hour = 3_600_000;
 /** So that the longest interval applies. */
@@ -39,26 +38,26 @@ export const firstDueMs = 3 * hour;
 /** Records that the payments exist, as each initiation does. */
 export async function writePayments(database: Database, count: number): Promise<void> {
   const payments = createPaymentTable(database);
-  await inChunks(count, async (number) => {
+  const bankIds = JSON.stringify(noBankIds);
+  const insert = (number: number) => {
     const owner = { environment, tenant: tenantName(tenantOf(number)) };
-    const bankIds = JSON.stringify(noBankIds);
-    await payments.insertFound({ ...owner, paymentId: paymentIdOf(number), bankIds, isPermanent: false });
-  });
+    return payments.insertFound({ ...owner, paymentId: paymentIdOf(number), bankIds, isPermanent: false });
+  };
+  await inChunks(count, insert, 50); // each takes a connection
 }
 
-/** @param schedules encrypted */
-export const writeSubscriptions = (schedules: Schedules, count: number): Promise<void> =>
-  inChunks(count, async (number) => {
-    const text = serializeSubscription(subscriptionOf(number));
-    const inMs = firstDueMs + Math.random() * hour;
-    await schedules.write(keyOf(number), 0, text, [{ queue: pollQueueOf(tenantOf(number)), inMs }]);
-  });
+/** @param store with encryption */
+export const writeSubscriptions = (store: SubscriptionStore, count: number): Promise<void> =>
+  inChunks(count, (number) =>
+    store.change(idOf(number), () => ({
+      subscription: subscriptionOf(number),
+      read: { inMs: firstDueMs + Math.random() * hour },
+    })),
+  );
 
 /** All are due now, in the order of their numbers. */
-export const makeDue = (schedules: Schedules, count: number): Promise<void> =>
-  inChunks(count, (number) =>
-    schedules.reschedule(keyOf(number), { queue: pollQueueOf(tenantOf(number)), inMs: 0 }),
-  );
+export const makeDue = (table: SubscriptionTable, count: number): Promise<void> =>
+  inChunks(count, (number) => table.reschedule('read', idOf(number), { inMs: 0 }));
 
 function subscriptionOf(number: number): Subscription {
   const since = Date.now() - unchangedForMs;
@@ -87,10 +86,11 @@ function subscriptionOf(number: number): Subscription {
   };
 }
 
-/** Enough commands at the same time for full batches. */
-const chunk = 2_000;
-
-async function inChunks(count: number, act: (number: number) => Promise<void>): Promise<void> {
+async function inChunks(
+  count: number,
+  act: (number: number) => Promise<unknown>,
+  chunk = 2_000, // enough for full batches
+): Promise<void> {
   for (let first = 0; first < count; first += chunk) {
     const length = Math.min(chunk, count - first);
     await Promise.all(Array.from({ length }, (_, index) => act(first + index)));

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import { callOnce, type Reply } from '../../test/kit/call.ts';
 import { initiation } from '../../test/kit/request.ts';
-import { type EndpointKind, endpointKinds } from './endpoint-kinds.ts';
+import type { EndpointKind } from './endpoint-kinds.ts';
 import { urlOf } from './endpoints.ts';
 
 /** A payment that was initiated with a subscription. */
@@ -12,35 +12,31 @@ export interface Initiated {
   /** In the URL of its endpoint. */
   readonly number: number;
   readonly kind: EndpointKind;
-  readonly tenant: number;
   readonly requestId: string;
   readonly attempts: number;
   readonly outcome: 'subscribed' | 'not subscribed' | 'in doubt';
 }
 
-interface InitiationOptions {
-  /** Origins of the gateways. */
-  readonly urls: readonly string[];
-  readonly tenants: number;
-}
+export const apiKeyOf = (client: number): string => `key-of-client-${client}`;
 
-/** Kinds by their weight. */
-const rotation = endpointKinds.flatMap((kind) => Array<EndpointKind>(kind.weight ?? 1).fill(kind));
-
-export const apiKeyOf = (tenant: number): string => `key-of-tenant-${tenant}`;
-
-/** What must not be found in Redis, in files or in logs. */
+/** What must not be found in the database or in logs. */
 export const tokenPrefix = 'token-of-the-psu-';
 
 /** As a TPP does: until a final answer, with the same X-Request-ID, at one gateway after the other. Milliseconds. */
 const repeatAfterMs = 500;
 const repeatForMs = 120_000;
 
-/** Initiates a payment. The numbers determine tenant, kind of endpoint and gateway. */
-export async function initiate(number: number, { urls, tenants }: InitiationOptions): Promise<Initiated> {
-  const tenant = number % tenants;
-  const kind = rotation[Math.floor(number / tenants) % rotation.length];
-  if (!kind) throw new Error('there are no endpoints');
+/**
+ * Initiates a payment.
+ *
+ * @param number also determines at which gateway
+ * @param urls   origins of the gateways
+ */
+export async function initiate(
+  number: number,
+  { client, kind }: { readonly client: number; readonly kind: EndpointKind },
+  urls: readonly string[],
+): Promise<Initiated> {
   const requestId = randomUUID();
   const content = number % 7 === 0 ? 'status=LAST' : 'status=PROCESS';
   const one = {
@@ -48,9 +44,9 @@ export async function initiate(number: number, { urls, tenants }: InitiationOpti
     requestId,
     headers: [
       ...initiation.headers,
-      ['X-API-Key', apiKeyOf(tenant)],
+      ['X-API-Key', apiKeyOf(client)],
       ['Authorization', `Bearer ${tokenPrefix}${number}`],
-      ['TPP-Notification-URI', `${urlOf(kind, tenant)}/${number}`],
+      ['TPP-Notification-URI', `${urlOf(kind, client)}/${number}`],
       ['TPP-Notification-Content-Preferred', content],
     ] as const,
   };
@@ -58,7 +54,7 @@ export async function initiate(number: number, { urls, tenants }: InitiationOpti
   for (let attempts = 1; ; attempts++) {
     const reply = await callOnce(urls[(number + attempts) % urls.length] ?? '', one).catch(() => undefined);
     const outcome = reply && outcomeOf(reply);
-    if (outcome) return { number, kind, tenant, requestId, attempts, outcome };
+    if (outcome) return { number, kind, requestId, attempts, outcome };
     if (performance.now() - startedAtMs > repeatForMs)
       throw new Error(`initiation ${number} gets no answer: ${reply?.status} ${reply?.text}`);
     await setTimeout(repeatAfterMs);

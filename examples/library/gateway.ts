@@ -9,7 +9,7 @@
 import { ConfigurationError, createGateway, type GatewaySettings } from '@penstock-gateway/penstock';
 
 // As in the YAML file, with the same units. Environment variables override it, and contain the secrets: with
-// PENSTOCK_STATE_REDIS=redis://127.0.0.1:6379/0, a restart loses nothing.
+// PENSTOCK_STATE_POSTGRES=postgres://penstock@127.0.0.1/penstock (after penstock migrate), a restart loses nothing.
 const config: GatewaySettings = {
   listen: { port: 8080 },
   admin: { port: 9090 },

@@ -98,7 +98,6 @@ describe('compose.yaml', () => {
   test('starts a Redis that evicts nothing, at the address that the gateways use', () => {
     const command = listAt(services.get('redis'), 'command').join(' ');
     assert.match(command, /--maxmemory-policy noeviction/);
-    assert.match(command, /--appendonly yes/);
     assert.deepEqual(configs[0]?.state.redis, { kind: 'single', url: 'redis://redis:6379/0' });
   });
 

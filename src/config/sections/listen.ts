@@ -35,7 +35,7 @@ export const listen = z
       'The time after which an idle connection of a TPP system is closed; it must be longer than the idle timeout of a load balancer in front of the gateway.',
     ),
     reusePort: flag(false).describe(
-      'Allows several processes on one host to share the port (SO_REUSEPORT); requires state.redis.',
+      'Allows several processes on one host to share the port (SO_REUSEPORT); requires state.postgres.',
     ),
     trustedProxies: z
       .array(

@@ -101,8 +101,8 @@ export const state = z
       .nullable()
       .default(null)
       .describe(
-        'The file with the keys that encrypt stored responses: one key of 32 bytes per line, in base64 or hex, ' +
-          'the current key first.',
+        'The file with the keys that encrypt stored responses, and subscriptions to webhooks: one key of 32 bytes per line, in base64 or ' +
+          'hex, the current key first.',
       ),
   })
   .prefault({})
