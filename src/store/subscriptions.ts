@@ -388,7 +388,7 @@ export function createSubscriptionTable(database: Database) {
     async deleteDead(deadForMs: number, limit: number): Promise<number> {
       const deleted = await database.query(
         `DELETE FROM subscription WHERE id IN (
-           SELECT id FROM subscription WHERE dead_since < (SELECT now_ms() - $1) ORDER BY dead_since LIMIT $2) RETURNING id`,
+           SELECT id FROM subscription WHERE dead_since < (SELECT now_ms() - $1) LIMIT $2) RETURNING id`,
         [deadForMs, limit],
       );
       return deleted.length;

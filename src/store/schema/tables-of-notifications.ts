@@ -30,7 +30,7 @@ export const notificationTables = ({ time }: ColumnTypes): string => `
   CREATE INDEX subscription_payment ON subscription (payment_id);
   CREATE INDEX subscription_delivery_at ON subscription (tenant, delivery_at) WHERE delivery_at IS NOT NULL;
   CREATE INDEX subscription_failing ON subscription (tenant) WHERE is_failing;
-  CREATE INDEX subscription_dead_since ON subscription (dead_since, tenant) WHERE dead_since IS NOT NULL;
+  CREATE INDEX subscription_dead_since ON subscription (tenant, dead_since) WHERE dead_since IS NOT NULL;
   CREATE INDEX subscription_endpoint ON subscription (failed_endpoint, delivery_at) WHERE failed_endpoint IS NOT NULL;
 
   -- Messages of webhooks, for operators: the one that is due is in the record of its subscription.
