@@ -45,7 +45,7 @@ const maxPerQueue = 64;
 const promotedPerSuccess = 2;
 /** The minimum time between two searches for failed messages after an endpoint has accepted a new message. Milliseconds. */
 const promoteEveryMs = 5_000;
-/** The time between two attempts to record a result while the shared state is unavailable. Milliseconds. */
+/** The time between two attempts to record a result while the database is unavailable. Milliseconds. */
 const recordAgainMs = 1_000;
 
 export function createDeliveries({

@@ -1,4 +1,4 @@
-/** The interface of the shared state. Memory, SQLite and Redis implement it; one contract suite tests all of them. */
+/** The interface of the state that accelerates: what instances share in Redis, or what one has in its memory. One contract suite tests both. */
 
 /**
  * A key-value store. Every operation touches one key, so the keys may be spread over the nodes of a cluster.
