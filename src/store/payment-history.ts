@@ -181,8 +181,8 @@ export function createPaymentHistoryTable(database: Database) {
       const values: (string | number)[] = [];
       const bound = (value: string | number) => `$${values.push(value)}`;
       const where = ['true'];
-      if (environment !== undefined) where.push(`p.environment = ${bound(environment)}`);
-      if (tenant !== undefined) where.push(`p.tenant = ${bound(tenant)}`);
+      if (environment !== undefined) where.push(`(p.environment || '') = ${bound(environment)}`);
+      if (tenant !== undefined) where.push(`(p.tenant || '') = ${bound(tenant)}`);
       if (createdFrom !== undefined) where.push(`p.created_at >= ${bound(createdFrom)}`);
       if (createdTo !== undefined) where.push(`p.created_at <= ${bound(createdTo)}`);
       if (after) {

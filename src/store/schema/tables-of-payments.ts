@@ -64,8 +64,9 @@ export const paymentTables = ({ bytes, time }: ColumnTypes): string => `
   CREATE INDEX payment_used_at ON payment (used_at) WHERE NOT is_permanent;
   -- For the list of payments, newest first.
   CREATE INDEX payment_created_at ON payment (created_at);
-  CREATE INDEX payment_of_tenant ON payment (tenant, created_at);
-  CREATE INDEX payment_in_environment ON payment (environment, created_at);
+  -- Expressions: a look-up by id and environment, planned before the table has statistics, must not read all payments of the environment.
+  CREATE INDEX payment_of_tenant ON payment ((tenant || ''), created_at);
+  CREATE INDEX payment_in_environment ON payment ((environment || ''), created_at);
 
   -- The changes of the transaction status of a payment that answers of the bank have shown.
   CREATE TABLE payment_status (
