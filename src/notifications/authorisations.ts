@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { isId, type Operation, segmentToId } from '../pis/operations.ts';
 import { endsAuthorisation } from '../pis/transaction-status.ts';
 import type { PisResponse } from '../request/messages.ts';
-import { hrefOf, jsonOf } from '../request/read-content.ts';
+import { hrefOf, jsonOf, shortCode } from '../request/read-content.ts';
 
 /** What a subscription stores of an authorisation until its end is reported. Times are milliseconds since 1970. */
 export const authorisationShape = z
@@ -80,7 +80,8 @@ function idInLink(
 }
 
 /** The status in the response to a read of an authorisation. */
-export const scaStatusOf = (json: unknown): string | undefined => textIn(objectIn(json)?.scaStatus);
+export const scaStatusOf = (json: unknown): string | undefined =>
+  shortCode(textIn(objectIn(json)?.scaStatus));
 
 type JsonObject = Readonly<Record<string, unknown>>;
 

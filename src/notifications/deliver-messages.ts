@@ -38,8 +38,8 @@ export interface DeliveryDependencies {
   readonly onBug: (thrown: unknown) => void;
 }
 
-/** Attempts that one instance makes at the same time, and those of one tenant. */
-const maxAtOnce = 128;
+/** Attempts that one instance makes at the same time, and those of one tenant: several tenants with slow endpoints do not delay the others. */
+const maxAtOnce = 512;
 const maxPerQueue = 64;
 /** How many failed messages of an endpoint become due with each success, so that their rate grows while the endpoint works. */
 const promotedPerSuccess = 2;

@@ -92,7 +92,10 @@ export function createQueueWorker({
       const room = Math.min(...group.map((queue) => maxPerQueue - countOf(queue)));
       const limit = Math.min(room, Math.floor(free / group.length));
       // The database is unavailable: the next run tries again.
-      const taken = await table.take(work, group, limit, leaseMs).catch(() => []);
+      const askedAtMs = performance.now();
+      const answer = await table.take(work, group, limit, leaseMs).catch(() => []);
+      // If the answer comes late, another instance may take the same work at this moment.
+      const taken = performance.now() - askedAtMs < leaseMs / 2 ? answer : [];
       const byQueue = Map.groupBy(taken, (one) => nameOf(queueOf(one)));
       for (const one of taken) start(new Job(work, one));
       due = [

@@ -157,7 +157,13 @@ async function subscribeTo(
   const change = (current: Subscription | undefined) => {
     const subscription: Subscription = withAuthorisation(
       current
-        ? { ...current, ...created, failedReads: undefined, readError: undefined }
+        ? {
+            ...current,
+            ...created,
+            ...keptMessage(current, nowMs),
+            failedReads: undefined,
+            readError: undefined,
+          }
         : { ...created, id: randomUUID(), sequence, ...shown },
       started,
       nowMs,
@@ -264,6 +270,10 @@ function withAuthorisation(
   const added = includesSca(content) ? { authorisations: withStarted(authorisations, started, nowMs) } : {};
   return { ...subscription, ...added, authorisedAt: nowMs };
 }
+
+/** A dead letter is kept as long as the new subscription. */
+const keptMessage = ({ message }: Subscription, nowMs: number): Pick<Subscription, 'message'> =>
+  message?.deadSince === undefined ? {} : { message: { ...message, deadSince: nowMs } };
 
 /** The status in the response to an initiation. The TPP already knows it, so no message about it is needed. */
 async function firstStatus(

@@ -210,7 +210,7 @@ export function createPaymentViews({
           table.statuses(paymentId, environment),
           table.records(paymentId, payment.tenant, maxRecords + 1),
           table.openWrites(paymentId, environment),
-          messages.ofPayment(paymentId, environment),
+          messages.ofPayment(paymentId, environment, payment.tenant),
           audit.ofPayment(paymentId, maxAuditRecords),
         ]);
       const records = newestRecords.slice(0, maxRecords);

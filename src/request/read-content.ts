@@ -87,7 +87,7 @@ export function authorisationIdsIn(json: unknown): readonly string[] {
  * @returns `undefined` in any doubt, such as several different statuses
  */
 export function transactionStatusIn(content: Content): string | undefined {
-  if (content.kind !== 'xml') return textMember(content, 'transactionStatus');
+  if (content.kind !== 'xml') return shortCode(textMember(content, 'transactionStatus'));
   for (const name of ['transactionStatus', 'GrpSts', 'PmtInfSts', 'TxSts']) {
     const values = content.leaves.get(name) ?? [];
     const [code] = values;
@@ -101,7 +101,11 @@ const statusCode = /^[A-Z0-9]{1,4}$/;
 
 /** The `scaStatus` of an authorisation. */
 export const scaStatusIn = (content: Content): string | undefined =>
-  content.kind === 'xml' ? content.leaves.get('scaStatus')?.[0] : textMember(content, 'scaStatus');
+  shortCode(content.kind === 'xml' ? content.leaves.get('scaStatus')?.[0] : textMember(content, 'scaStatus'));
+
+/** Other texts are no status: they would be stored, and sent to TPPs. */
+export const shortCode = (text: string | undefined): string | undefined =>
+  text !== undefined && /^[\x21-\x7e]{1,35}$/.test(text) ? text : undefined;
 
 function read(body: Buffer, charset: string | undefined): Content {
   const text = textOf(body, charset);

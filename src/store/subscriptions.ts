@@ -413,7 +413,10 @@ interface Taking {
 const inQueue = (work: Work, queue: { readonly tenant: string; readonly environment: string }) =>
   `tenant = ${queue.tenant} ${work === 'read' ? `AND environment = ${queue.environment}` : ''} AND ${work}_at <= (SELECT now_ms())`;
 
-/** Of all queues with one statement; what another instance takes at this moment is left to it. */
+/**
+ * Of all queues with one statement; what another instance takes at this moment is left to it. As an array: a join would seem so large that
+ * PostgreSQL reads the whole table.
+ */
 function takeTogether(
   database: Database,
   work: Work,
@@ -426,7 +429,8 @@ function takeTogether(
        CROSS JOIN LATERAL (
          SELECT id FROM subscription WHERE ${inQueue(work, { tenant: 'q.tenant', environment: 'q.environment' })}
          ORDER BY ${work}_at LIMIT $2 FOR UPDATE SKIP LOCKED) AS one)
-     UPDATE subscription SET ${work}_at = now_ms() + $3, ${work}_lease = $4 FROM due WHERE id = due_id RETURNING ${shown}`,
+     UPDATE subscription SET ${work}_at = now_ms() + $3, ${work}_lease = $4
+     WHERE id = ANY (ARRAY (SELECT due_id FROM due)) RETURNING ${shown}`,
     [JSON.stringify(queues), limit, leaseMs, lease],
   );
 }

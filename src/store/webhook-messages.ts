@@ -86,7 +86,7 @@ export const putMessages = (input: string, condition: string) => `
   SELECT i.message_id, i.id, i.tenant, i.environment, i.payment_id, i.client, i.endpoint, i.sequence, i.transaction_status, i.sca_status,
     i.is_final, i.message_state, i.attempts, i.why, now_ms(), now_ms()
   FROM ${input} AS i WHERE ${condition}
-  ON CONFLICT (id) DO UPDATE SET subscription = excluded.subscription, endpoint = excluded.endpoint, state = excluded.state, attempts = excluded.attempts, why = excluded.why,
+  ON CONFLICT (id) DO UPDATE SET subscription = excluded.subscription, endpoint = excluded.endpoint, state = CASE WHEN webhook_message.state = 'delivered' THEN 'delivered' ELSE excluded.state END, attempts = excluded.attempts, why = excluded.why,
     changed_at = excluded.changed_at`;
 
 const isReplaced = `EXISTS (SELECT 1 FROM webhook_message later WHERE later.payment_id = m.payment_id
@@ -103,11 +103,16 @@ export type WebhookMessageTable = ReturnType<typeof createWebhookMessageTable>;
 /** Every function @throws DatabaseError. */
 export function createWebhookMessageTable(database: Database) {
   return {
-    /** The newest messages about a payment, in the order of their creation. */
-    async ofPayment(paymentId: string, environment: string): Promise<readonly StoredMessage[]> {
+    /** The newest messages to a tenant about a payment, in the order of their creation. */
+    async ofPayment(
+      paymentId: string,
+      environment: string,
+      tenant: string,
+    ): Promise<readonly StoredMessage[]> {
       const rows = await database.query(
-        `SELECT * FROM webhook_message WHERE payment_id = $1 AND environment = $2 ORDER BY sequence DESC LIMIT ${maxOfPayment}`,
-        [paymentId, environment],
+        `SELECT * FROM webhook_message WHERE payment_id = $1 AND environment = $2 AND tenant = $3
+         ORDER BY sequence DESC LIMIT ${maxOfPayment}`,
+        [paymentId, environment, tenant],
       );
       const messages = rows.map(messageIn).toReversed();
       const isReplaced = ({ state }: StoredMessage, at: number) =>

@@ -200,7 +200,7 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds)) {
       const delivered = message('two', 2, { state: 'delivered', attempts: 2 });
       assert.equal(await table.remove(first, write('a'), delivered), false);
       assert.equal(await table.remove(await revisionOf('a'), write('a'), delivered), true);
-      const stored = await messages.ofPayment('payment of a', 'sandbox');
+      const stored = await messages.ofPayment('payment of a', 'sandbox', 'tenant');
       assert.deepEqual(
         stored.map(({ id, state, attempts, why }) => [id, state, attempts, why]),
         [
@@ -208,7 +208,12 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds)) {
           ['two', 'delivered', 2, undefined],
         ],
       );
-      assert.deepEqual(await messages.ofPayment('payment of a', 'production'), []);
+      assert.deepEqual(await messages.ofPayment('payment of a', 'production', 'tenant'), []);
+      assert.deepEqual(await messages.ofPayment('payment of a', 'sandbox', 'another'), []);
+      // An instance that has lost the race, or an operator, says that it has ended.
+      await table.write(undefined, write('a'));
+      await table.write(await revisionOf('a'), write('a', { message: { ...delivered, state: 'ended' } }));
+      assert.equal((await messages.ofPayment('payment of a', 'sandbox', 'tenant'))[1]?.state, 'delivered');
       const [figures, ...others] = await messages.figures();
       assert.deepEqual(others, []);
       const { lastDeliveredMs = 0, ...counts } = figures ?? assert.fail('no figures');

@@ -130,8 +130,7 @@ describe('two instances behind PgBouncer', {
         sent.filter(({ outcome }) => outcome === '201'),
       );
       const refused = sent.filter(isRefused);
-      const repeats = await Promise.all(refused.map((payment) => repeat(fleet, payment)));
-      assert.deepEqual(new Set(repeats), new Set(['201']));
+      for (const payment of refused) assert.equal(await repeat(fleet, payment), '201');
       assert.deepEqual(paidTwice(fleet.bank), []);
     });
 });
@@ -147,8 +146,11 @@ async function repeat(fleet: PaymentFleet, payment: PaymentFleet['answers'][numb
 }
 
 async function assertReplayed(fleet: PaymentFleet, answers: PaymentFleet['answers']): Promise<void> {
-  const repeats = fleet.instances.flatMap((_, instance) => answers.map((one) => fleet.send(one, instance)));
-  assert.deepEqual(outcomesOf(await Promise.all(repeats)), new Set(['201 replayed']));
+  // In turn: a busy machine would not read hundreds of requests at once within their time limit.
+  for (const answer of answers) {
+    const repeats = await Promise.all(fleet.instances.map((_, instance) => fleet.send(answer, instance)));
+    assert.deepEqual(outcomesOf(repeats), new Set(['201 replayed']));
+  }
   assert.deepEqual(paidTwice(fleet.bank), []);
 }
 

@@ -251,6 +251,27 @@ describe('the stage that subscribes', () => {
     assert.equal(second.stored?.status?.code, 'RCVD');
   });
 
+  test('a dead letter is kept as long as the new subscription', async () => {
+    const store = createSubscriptionStore(createSubscriptionTable(newMemoryDatabase()));
+    const { send } = createStage({ store });
+    await send(requestOf(initiation, uri));
+    const message = {
+      id: 'm',
+      sequence: 1,
+      transactionStatus: 'ACTC',
+      final: false,
+      since: 0,
+      failedAttempts: 9,
+    };
+    await store.change(
+      id,
+      (current) => current && { subscription: { ...current, message: { ...message, deadSince: 1 } } },
+    );
+    await send(requestOf(authorisation, uri), created);
+    const renewed = await store.read(id);
+    assert.ok((renewed?.message?.deadSince ?? 0) > Date.now() - 60_000);
+  });
+
   test('answers false for another payment of a tenant that has too many, and true for one that is subscribed', async () => {
     const { send } = createStage();
     await send(requestOf(initiation, uri));

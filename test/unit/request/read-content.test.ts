@@ -112,6 +112,12 @@ describe('the content of a response', () => {
     assert.equal(idIn(content), 'p-1');
   });
 
+  test('has no status if the text is not a short code', () => {
+    assert.equal(transactionStatusIn(read('{"transactionStatus":"ACSC"}')), 'ACSC');
+    for (const text of ['AC\\u0000', 'A B', '', 'A'.repeat(36), 'Ä'])
+      assert.equal(transactionStatusIn(read(`{"transactionStatus":"${text}"}`)), undefined, text);
+  });
+
   test('is never an error, for any bytes', async () => {
     const type = fc.constantFrom('application/json', 'application/xml; charset=utf-16', 'a;charset=big5');
     const start = fc.constantFrom('', '<', '{', '\ufeff', '<a>');
