@@ -103,9 +103,9 @@ const statusCode = /^[A-Z0-9]{1,4}$/;
 export const scaStatusIn = (content: Content): string | undefined =>
   shortCode(content.kind === 'xml' ? content.leaves.get('scaStatus')?.[0] : textMember(content, 'scaStatus'));
 
-/** Other texts are no status: they would be stored, and sent to TPPs. */
+/** Long texts, and those with control characters or lone surrogates, are no status: they would be stored, and sent to TPPs. */
 export const shortCode = (text: string | undefined): string | undefined =>
-  text !== undefined && /^[\x21-\x7e]{1,35}$/.test(text) ? text : undefined;
+  text !== undefined && /^\P{C}{1,35}$/u.test(text) ? text : undefined;
 
 function read(body: Buffer, charset: string | undefined): Content {
   const text = textOf(body, charset);

@@ -63,6 +63,7 @@ const outages: Readonly<Record<string, Outage>> = {
 };
 
 const phase = 100; // payments
+const atOnce = 20;
 
 describe('two instances behind PgBouncer', {
   concurrency: 3,
@@ -146,10 +147,11 @@ async function repeat(fleet: PaymentFleet, payment: PaymentFleet['answers'][numb
 }
 
 async function assertReplayed(fleet: PaymentFleet, answers: PaymentFleet['answers']): Promise<void> {
-  // In turn: a busy machine would not read hundreds of requests at once within their time limit.
-  for (const answer of answers) {
-    const repeats = await Promise.all(fleet.instances.map((_, instance) => fleet.send(answer, instance)));
-    assert.deepEqual(outcomesOf(repeats), new Set(['201 replayed']));
+  // A few at once: a busy machine would not read hundreds of requests within their time limit.
+  for (let first = 0; first < answers.length; first += atOnce) {
+    const some = answers.slice(first, first + atOnce);
+    const repeats = fleet.instances.flatMap((_, instance) => some.map((one) => fleet.send(one, instance)));
+    assert.deepEqual(outcomesOf(await Promise.all(repeats)), new Set(['201 replayed']));
   }
   assert.deepEqual(paidTwice(fleet.bank), []);
 }
