@@ -82,7 +82,7 @@ export function createReportReader({
 }: ReportReaderDependencies): ReportReader {
   return {
     async read(fromMs) {
-      await flush(); // if it fails, the reads fail as well
+      await flush(); // if it fails, the last counts of this instance are missing
       const day = dayOf(Math.max(fromMs, now() - keepFor()));
       const [deviations, checks, skips] = await Promise.all([
         table.deviations(day),

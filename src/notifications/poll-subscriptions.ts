@@ -148,7 +148,7 @@ export function createSubscriptionPolls({
       known,
     );
 
-  /** Changes only the due time. @param before the subscription when the turn began */
+  /** Changes nothing but the due time; the record is written again. @param before the subscription when the turn began */
   const leave = ({ taken: { id, lease } }: LeasedWork, before: KnownSubscription, inMs: number) =>
     store.change(
       id,

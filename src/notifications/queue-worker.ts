@@ -8,7 +8,6 @@ import type { SubscriptionTable, TakenSubscription, Work, WorkQueue } from '../s
 
 /** A subscription that this instance works on. */
 export interface LeasedWork {
-  readonly work: Work;
   /** As it was when it was taken. */
   readonly taken: TakenSubscription;
   /** Aborts when the lease is lost, or this instance stops. */
@@ -97,7 +96,7 @@ export function createQueueWorker({
       // If the answer comes late, another instance may take the same work at this moment.
       const taken = performance.now() - askedAtMs < leaseMs / 2 ? answer : [];
       const byQueue = Map.groupBy(taken, (one) => nameOf(queueOf(one)));
-      for (const one of taken) start(new Job(work, one));
+      for (const one of taken) start(new Job(one));
       due = [
         ...open.slice(free),
         ...group.filter((queue) => (byQueue.get(nameOf(queue))?.length ?? 0) === limit),
@@ -128,7 +127,7 @@ export function createQueueWorker({
     const jobs = [...working];
     if (jobs.length === 0) return;
     const leases = jobs.map(({ taken: { id, lease } }) => ({ id, lease }));
-    // Nobody else can take the work while the database is unavailable.
+    // While the database is unavailable, the lease may be lost unnoticed: the next answer says so.
     const held = await table.extend(work, leases, leaseMs).catch(() => undefined);
     for (const job of jobs) if (held?.has(job.taken.id) === false) job.lose();
   }
@@ -164,14 +163,12 @@ export function createQueueWorker({
 }
 
 class Job implements LeasedWork {
-  readonly work: Work;
   readonly taken: TakenSubscription;
   done: Promise<void> = Promise.resolve();
   #isLost = false;
   readonly #end = new AbortController();
 
-  constructor(work: Work, taken: TakenSubscription) {
-    this.work = work;
+  constructor(taken: TakenSubscription) {
     this.taken = taken;
   }
 

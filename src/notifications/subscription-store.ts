@@ -179,7 +179,6 @@ const noteOf = ({ client, url }: Subscription, { message, state }: NotedMessage)
   sequence: message.sequence,
   transactionStatus: message.transactionStatus,
   scaStatus: message.scaStatus,
-  isFinal: message.final,
   state,
   attempts: message.failedAttempts + (state === 'delivered' ? 1 : 0),
   why: message.why,

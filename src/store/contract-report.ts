@@ -148,7 +148,7 @@ const putKinds = statement({
 const scope = Object.keys(scopeColumns).join(', ');
 const deviation = `${scope}, ${Object.keys(kindColumns).join(', ')}, also_refused_by`;
 
-/** SQLite would not divide whole numbers. */
+/** node:sqlite binds numbers as REAL: the quotient would not be a whole number. */
 const firstKeptDay = `CAST((now_ms() - $1) / ${dayMs} AS integer)`;
 
 export type ContractReportTable = ReturnType<typeof createContractReportTable>;
@@ -176,7 +176,8 @@ export function createContractReportTable(database: Database) {
     /**
      * Stores kinds of deviations that are not known. Those of operations with a baseline are changes of the bank.
      *
-     * @returns the kinds as they are stored: who has found them, when, and whether it `is_change`
+     * @returns the stored rows of these kinds: their key, the instance that has found them (`found_by`), the time (`found_at`: milliseconds since
+     *   1970), and whether they are changes of the bank (`is_change`)
      */
     putKinds: (kinds: readonly FoundKind[]): Promise<readonly Row[]> =>
       rowsOfAll(database.batch(putKinds, kinds)),

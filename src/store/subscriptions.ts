@@ -46,7 +46,7 @@ export interface TakenSubscription extends StoredSubscription {
 export interface DueChange {
   /** Milliseconds from now, >= 0; `undefined`: it is not due any more. */
   readonly inMs: number | undefined;
-  /** Ends this lease; the change has no effect if it is lost. Without it, the change has no effect on leased work. */
+  /** Ends this lease; the due time does not change if it is lost. Without it, the due time of leased work does not change. */
   readonly lease?: string | undefined;
 }
 
@@ -60,7 +60,7 @@ export interface SubscriptionWrite {
   readonly isFailing: boolean;
   /** Since when its message is dead: milliseconds since 1970. */
   readonly deadSinceMs: number | undefined;
-  /** The endpoint that has not accepted its message. */
+  /** The endpoint of a message that was not accepted at its last attempt, there or at a former URL: a hash. */
   readonly failedEndpoint: string | undefined;
   /** `undefined` leaves it as it is. */
   readonly read?: DueChange | undefined;
@@ -128,13 +128,14 @@ const insert = statement({
     FROM ${input} AS i WHERE true ON CONFLICT (id) DO NOTHING RETURNING id`,
 });
 
-/** Whether a change of the due time has an effect. */
-const mayChange = (work: Work) => `
-  (CASE WHEN i.${work}_lease IS NULL THEN subscription.${work}_lease IS NULL OR subscription.${work}_at <= now_ms() ELSE subscription.${work}_lease = i.${work}_lease END)`;
+/** Whether a change of the due time has an effect. @param lease the column of the input with the lease that the change ends */
+const mayChange = (work: Work, lease: string) => `
+  (CASE WHEN i.${lease} IS NULL THEN subscription.${work}_lease IS NULL OR subscription.${work}_at <= now_ms()
+   ELSE subscription.${work}_lease = i.${lease} END)`;
 
 const dueTimes = (work: Work) => `
-  ${work}_at = CASE WHEN i.changes_${work} AND ${mayChange(work)} THEN now_ms() + i.${work}_in_ms ELSE subscription.${work}_at END,
-  ${work}_lease = CASE WHEN i.changes_${work} AND ${mayChange(work)} THEN NULL ELSE subscription.${work}_lease END`;
+  ${work}_at = CASE WHEN i.changes_${work} AND ${mayChange(work, `${work}_lease`)} THEN now_ms() + i.${work}_in_ms ELSE subscription.${work}_at END,
+  ${work}_lease = CASE WHEN i.changes_${work} AND ${mayChange(work, `${work}_lease`)} THEN NULL ELSE subscription.${work}_lease END`;
 
 const updateKnown = (input: string) => `
   UPDATE subscription SET revision = i.revision, changed_at = now_ms(), record = i.record, is_failing = i.is_failing,
@@ -164,7 +165,7 @@ const remove = statement({
   sql: (input) => `${deleteKnown(input)} RETURNING id`,
 });
 
-/** The message is first, because the other statement leaves nothing to compare with: it is noted also if another instance is faster. */
+/** The message is first, because the other statement leaves nothing to compare with: PostgreSQL notes it also if another instance is faster. */
 const removeWithMessage = statement({
   columns: { ...removedColumns, tenant: 'text', environment: 'text', payment_id: 'text', ...messageColumns },
   before: {
@@ -182,8 +183,7 @@ const rescheduleOf = (work: Work) =>
     columns: rescheduledColumns,
     sql: (input) => `
       UPDATE subscription SET ${work}_at = now_ms() + i.in_ms, ${work}_lease = NULL
-      FROM ${input} AS i WHERE subscription.id = i.id
-        AND (CASE WHEN i.lease IS NULL THEN subscription.${work}_lease IS NULL OR subscription.${work}_at <= now_ms() ELSE subscription.${work}_lease = i.lease END)`,
+      FROM ${input} AS i WHERE subscription.id = i.id AND ${mayChange(work, 'lease')}`,
   });
 
 const extendOf = (work: Work) =>

@@ -18,15 +18,14 @@ export interface MessageNote {
   readonly sequence: number;
   readonly transactionStatus: string;
   readonly scaStatus: string | undefined;
-  readonly isFinal: boolean;
   readonly state: MessageState;
   /** Attempts, of which the last one may have succeeded. */
   readonly attempts: number;
-  /** Why the last attempt has failed. */
+  /** Why the last attempt that has failed did so. */
   readonly why: string | undefined;
 }
 
-export interface StoredMessage extends Omit<MessageNote, 'sequence' | 'isFinal' | 'state'> {
+export interface StoredMessage extends Omit<MessageNote, 'sequence' | 'state'> {
   /** `replaced`: a later one has taken its place. */
   readonly state: MessageState | 'replaced';
   /** Milliseconds since 1970. */
@@ -55,7 +54,6 @@ export const messageColumns = {
   sequence: 'bigint',
   transaction_status: 'text',
   sca_status: 'text',
-  is_final: 'boolean',
   message_state: 'text',
   attempts: 'integer',
   why: 'text',
@@ -68,28 +66,33 @@ export const messageInput = (note: MessageNote) => ({
   sequence: note.sequence,
   transaction_status: note.transactionStatus,
   sca_status: note.scaStatus ?? null,
-  is_final: note.isFinal,
   message_state: note.state,
   attempts: note.attempts,
   why: note.why ?? null,
 });
 
 /**
- * Inserts the messages of changed subscriptions, or notes what has changed.
+ * Inserts the messages of changed subscriptions, or notes what has changed. A delivered message stays delivered; its row is written
+ * nevertheless, because a write counts as done by the rows that it returns.
  *
  * @param input with `messageColumns`, and tenant, environment, payment and id of the subscription
  * @param condition on `i`: whether the subscription has changed
  */
 export const putMessages = (input: string, condition: string) => `
   INSERT INTO webhook_message (id, subscription, tenant, environment, payment_id, client, endpoint, sequence, transaction_status, sca_status,
-    is_final, state, attempts, why, created_at, changed_at)
+    state, attempts, why, created_at, changed_at)
   SELECT i.message_id, i.id, i.tenant, i.environment, i.payment_id, i.client, i.endpoint, i.sequence, i.transaction_status, i.sca_status,
-    i.is_final, i.message_state, i.attempts, i.why, now_ms(), now_ms()
+    i.message_state, i.attempts, i.why, now_ms(), now_ms()
   FROM ${input} AS i WHERE ${condition}
-  ON CONFLICT (id) DO UPDATE SET subscription = excluded.subscription, endpoint = excluded.endpoint, state = CASE WHEN webhook_message.state = 'delivered' THEN 'delivered' ELSE excluded.state END, attempts = excluded.attempts, why = excluded.why,
+  ON CONFLICT (id) DO UPDATE SET
+    subscription = excluded.subscription,
+    endpoint = excluded.endpoint,
+    state = CASE WHEN webhook_message.state = 'delivered' THEN 'delivered' ELSE excluded.state END,
+    attempts = excluded.attempts,
+    why = excluded.why,
     changed_at = excluded.changed_at`;
 
-const isReplaced = `EXISTS (SELECT 1 FROM webhook_message later WHERE later.payment_id = m.payment_id
+const isReplaced = `m.state = 'undelivered' AND EXISTS (SELECT 1 FROM webhook_message later WHERE later.payment_id = m.payment_id
   AND later.environment = m.environment AND later.subscription = m.subscription AND later.sequence > m.sequence)`;
 
 const dayMs = 24 * 3_600_000;
@@ -110,14 +113,11 @@ export function createWebhookMessageTable(database: Database) {
       tenant: string,
     ): Promise<readonly StoredMessage[]> {
       const rows = await database.query(
-        `SELECT * FROM webhook_message WHERE payment_id = $1 AND environment = $2 AND tenant = $3
+        `SELECT m.*, (${isReplaced}) AS is_replaced FROM webhook_message m WHERE payment_id = $1 AND environment = $2 AND tenant = $3
          ORDER BY sequence DESC LIMIT ${maxOfPayment}`,
         [paymentId, environment, tenant],
       );
-      const messages = rows.map(messageIn).toReversed();
-      const isReplaced = ({ state }: StoredMessage, at: number) =>
-        state === 'undelivered' && at < messages.length - 1;
-      return messages.map((one, at) => (isReplaced(one, at) ? { ...one, state: 'replaced' } : one));
+      return rows.map(messageIn).toReversed();
     },
 
     /** Of each endpoint that a message of the last day was for. */
@@ -158,7 +158,7 @@ const messageIn = (row: Row): StoredMessage => ({
   endpoint: String(row.endpoint),
   transactionStatus: String(row.transaction_status),
   scaStatus: textOf(row.sca_status),
-  state: messageStates.find((state) => state === row.state) ?? 'undelivered',
+  state: row.is_replaced ? 'replaced' : (messageStates.find((state) => state === row.state) ?? 'undelivered'),
   attempts: Number(row.attempts),
   why: textOf(row.why),
   createdAtMs: Number(row.created_at),

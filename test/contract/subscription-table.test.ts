@@ -183,7 +183,6 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds)) {
         sequence,
         transactionStatus: 'ACTC',
         scaStatus: undefined,
-        isFinal: false,
         state: 'undelivered',
         attempts: 0,
         why: undefined,

@@ -49,7 +49,6 @@ export const notificationTables = ({ time }: ColumnTypes): string => `
     transaction_status text NOT NULL,
     -- Of the authorisation that the message is about.
     sca_status text,
-    is_final boolean NOT NULL,
     -- See MessageState in webhook-messages.ts.
     state text NOT NULL,
     attempts integer NOT NULL,

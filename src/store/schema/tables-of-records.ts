@@ -160,7 +160,7 @@ export const recordTables = ({ time }: ColumnTypes): string => `
     contract text NOT NULL,
     operation text NOT NULL,
     instance text NOT NULL,
-    -- Ten as well when all instances together have checked ten: the baseline stays although rows of ended instances expire.
+    -- At most ten.
     answers integer NOT NULL,
     -- Written at least once a day while there are answers.
     seen_at ${time} NOT NULL,
