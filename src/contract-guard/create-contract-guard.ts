@@ -9,6 +9,7 @@ import type { RecordEvent } from '../request/request-events.ts';
 import type { ContractReportTable } from '../store/contract-report.ts';
 import { deleteInBatches } from '../store/delete-in-batches.ts';
 import type { Telemetry } from '../telemetry/create-telemetry.ts';
+import { safeStack } from '../telemetry/log.ts';
 import type { Timeline } from '../telemetry/timeline.ts';
 import { type CheckableMessage, checkMessage } from './check-message.ts';
 import { type CheckQueue, createCheckQueue, type QueuedCheck } from './check-queue.ts';
@@ -77,6 +78,8 @@ export function createContractGuard({
     table,
     instance,
     onChange: reporter.onChange,
+    onRefused: (thrown) =>
+      telemetry.log('error', 'a row of the contract report is not stored', { stack: safeStack(thrown) }),
     take() {
       const counted = counts.take();
       if (counted) reporter.count(counted);

@@ -20,6 +20,8 @@ interface ChangeFinderDependencies {
   readonly instance: string;
   /** Called once on one instance for each change. */
   readonly onChange: (deviation: CountedDeviation) => void;
+  /** As that of the report. */
+  readonly onRefused: (thrown: unknown) => void;
   /** Milliseconds since 1970. */
   readonly now: () => number;
 }
@@ -32,9 +34,9 @@ interface Found {
   readonly deviation: CountedDeviation;
 }
 
-export function createChangeFinder({ table, instance, onChange, now }: ChangeFinderDependencies) {
-  const foundKinds = createLatestRows<Found>(storeKinds, maxWaiting);
-  const baselines = createLatestRows<BaselineRow>(table.putBaselines, maxWaiting);
+export function createChangeFinder({ table, instance, onChange, onRefused, now }: ChangeFinderDependencies) {
+  const foundKinds = createLatestRows<Found>(storeKinds, maxWaiting, onRefused);
+  const baselines = createLatestRows<BaselineRow>(table.putBaselines, maxWaiting, onRefused);
   /** How many answers this instance has checked, by operation: at most as many as a baseline needs. */
   const answers = new Map<string, number>();
   /** Kinds and operations of which a row is written, or waits. They begin again every day: a row that is not written expires. */

@@ -32,6 +32,8 @@ interface ReportWriterDependencies {
   readonly take: () => CountedChecks | undefined;
   /** Called once on one instance for each new kind of deviation in the answers of an environment. */
   readonly onChange: (deviation: CountedDeviation) => void;
+  /** Called if the database does not accept a row, which is not counted. */
+  readonly onRefused: (thrown: unknown) => void;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
 }
@@ -46,12 +48,13 @@ export function createReportWriter({
   instance,
   take,
   onChange,
+  onRefused,
   now = Date.now,
 }: ReportWriterDependencies): ReportWriter {
-  const deviationRows = createLatestRows<DeviationRow>(table.putDeviations, maxWaiting);
-  const checkRows = createLatestRows<CheckRow>(table.putChecks, maxWaiting);
-  const skipRows = createLatestRows<SkipRow>(table.putSkips, maxWaiting);
-  const changes = createChangeFinder({ table, instance, onChange, now });
+  const deviationRows = createLatestRows<DeviationRow>(table.putDeviations, maxWaiting, onRefused);
+  const checkRows = createLatestRows<CheckRow>(table.putChecks, maxWaiting, onRefused);
+  const skipRows = createLatestRows<SkipRow>(table.putSkips, maxWaiting, onRefused);
+  const changes = createChangeFinder({ table, instance, onChange, onRefused, now });
   let today = startDay(dayOf(now()));
   /** Of the next new row: it never begins again, because the clock may be set back to a day that has rows. */
   let nextNumber = 0;

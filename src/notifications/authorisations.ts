@@ -40,7 +40,7 @@ export async function startedAuthorisationIn(
 ): Promise<StartedAuthorisation | undefined> {
   const body = objectIn(await jsonOf(response));
   const links = objectIn(body?._links);
-  const scaStatus = textIn(body?.scaStatus);
+  const scaStatus = scaStatusOf(body);
   const type = authorisationTypeOf(operation);
   if (operation.name !== 'startAuthorisation' && !isStartedImplicitly(scaStatus, links)) return undefined;
   const id = validId(body?.authorisationId) ?? idInLink(hrefOf(links?.scaStatus), type, operation, body);

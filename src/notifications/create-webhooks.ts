@@ -1,7 +1,7 @@
 /** The parts of webhooks that outlive a reload of the configuration. */
 
 import type { EncryptionKeys } from '../config/encryption-keys.ts';
-import type { PaymentOfTenant, StatusEvent, StatusEvents } from '../request/statuses.ts';
+import type { PaymentOfTenant, StatusEvents } from '../request/statuses.ts';
 import type { KeyValues } from '../state/ports.ts';
 import { deleteInBatches } from '../store/delete-in-batches.ts';
 import type { SubscriptionTable } from '../store/subscriptions.ts';
@@ -201,27 +201,18 @@ export function createWebhooks({
   });
 
   /** The status of a payment has, or may have, changed: its subscription is due. */
-  async function onStatusEvent({ what, tenantId, paymentKey }: StatusEvent): Promise<void> {
-    if (what === 'pushed' || !hasWebhooks(tenantId)) return; // `onBankNotification` was called before
+  async function makeDue({ tenantId, paymentKey }: PaymentOfTenant): Promise<void> {
+    if (!hasWebhooks(tenantId)) return;
     const id = subscriptionIdOf(tenantId, paymentKey);
     const subscription = await store.read(id);
     if (!subscription || isOver(subscription)) return;
     await table.reschedule('read', id, { inMs: 0 });
-    await polls.run(subscription);
+    void polls.run(subscription);
   }
   events.subscribe((event) => {
-    onStatusEvent(event).catch(() => {}); // the next poll sees it
+    if (event.what === 'pushed') return; // `onBankNotification` was called before
+    makeDue(event).catch(() => {}); // the next poll sees it
   });
-
-  async function onBankNotification({ tenantId, paymentKey }: PaymentOfTenant): Promise<void> {
-    if (!hasWebhooks(tenantId)) return;
-    let pushed: Subscription | undefined;
-    await store.change(subscriptionIdOf(tenantId, paymentKey), (current) => {
-      pushed = current && !isOver(current) ? { ...current, pushes: (current.pushes ?? 0) + 1 } : undefined;
-      return pushed && { subscription: pushed, read: { inMs: 0 } };
-    });
-    if (pushed) void polls.run(pushed);
-  }
 
   const count = createCountSubscriptions({ table, tenants });
   const countForGauges = createSubscriptionGauges(count, metrics);
@@ -229,7 +220,7 @@ export function createWebhooks({
   const webhooks: Webhooks = {
     current: undefined,
     store,
-    onBankNotification,
+    onBankNotification: makeDue,
     limit: createSubscriptionLimit({
       countOf: table.countOf,
       max: () => webhooks.current?.maxSubscriptions ?? 0,

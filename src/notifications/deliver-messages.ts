@@ -2,13 +2,20 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { WebhookSecrets } from '../config/webhook-secrets.ts';
-import { asGatewayError } from '../request/errors.ts';
+import { isOutage } from '../store/database.ts';
 import type { SubscriptionTable } from '../store/subscriptions.ts';
 import { createEndpointGate } from './endpoint-gate.ts';
 import { isAllowedUrl, parseNotificationUrl } from './notification-url.ts';
-import type { AttemptResult, PostWebhook } from './post-webhook.ts';
+import type { AttemptResult, NoAttempt, PostWebhook } from './post-webhook.ts';
 import { createQueueWorker, type LeasedWork, type QueueWorker } from './queue-worker.ts';
-import { afterAttempt, hasUnreported, type Message, messageBody, type Subscription } from './subscription.ts';
+import {
+  afterAttempt,
+  afterFailure,
+  hasUnreported,
+  type Message,
+  messageBody,
+  type Subscription,
+} from './subscription.ts';
 import {
   endpointOf,
   type KnownSubscription,
@@ -66,25 +73,25 @@ export function createDeliveries({
   async function deliver(leased: LeasedWork): Promise<void> {
     const known = store.known(leased.taken);
     const { subscription } = known;
-    if (!subscription) return moveTo(leased, otherInstanceDelayMs(known, Date.now()));
+    if (!subscription) return leased.leave(otherInstanceDelayMs(known, Date.now()));
     const { message } = subscription;
-    if (!message || message.deadSince !== undefined) return moveTo(leased, undefined);
+    if (!message || message.deadSince !== undefined) return leased.leave(undefined);
     const attempt = { subscription, message, known };
     const client = clientOf(subscription);
     const url = parseNotificationUrl(subscription.url);
     if (!client || !url || !isAllowedUrl(url, client.urls)) {
       const why = 'the settings of the client do not allow its URL';
-      return record(leased, attempt, { kind: 'failed', why });
+      return record(leased, attempt, { kind: 'unsent', why });
     }
 
     const endpoint = endpointOf(subscription);
     const admission = await gate.enter(endpoint, leased.signal);
     switch (admission.kind) {
       case 'busy':
-        return moveTo(leased, leased.signal.aborted ? 0 : admission.inMs);
+        return leased.leave(leased.signal.aborted ? 0 : admission.inMs);
       case 'failing': {
         const why = 'the last attempts at this endpoint failed, and another message is being tried';
-        return record(leased, attempt, { kind: 'failed', why });
+        return record(leased, attempt, { kind: 'unsent', why });
       }
       case 'send': {
         let result: AttemptResult | undefined;
@@ -94,7 +101,7 @@ export function createDeliveries({
           admission.leave(result !== undefined && result.kind !== 'failed');
         }
         if (leased.isLost()) return;
-        if (leased.signal.aborted && result.kind === 'failed') return moveTo(leased, 0);
+        if (leased.signal.aborted && result.kind === 'failed') return leased.leave(0);
         onAttempt(subscription, message, result);
         await record(leased, attempt, result);
         if (result.kind === 'delivered' && isPromotionDue(endpoint, message))
@@ -114,9 +121,6 @@ export function createDeliveries({
     promotions.set(endpoint, nowMs);
     return true;
   }
-
-  const moveTo = ({ taken: { id, lease } }: LeasedWork, inMs: number | undefined) =>
-    table.reschedule('delivery', id, { inMs, lease });
 
   function send(
     url: URL,
@@ -139,7 +143,11 @@ export function createDeliveries({
   }
 
   /** Records a result. While the database is unavailable, tries again until this instance stops or loses the lease. */
-  async function record(leased: LeasedWork, attempt: Attempt, result: AttemptResult): Promise<void> {
+  async function record(
+    leased: LeasedWork,
+    attempt: Attempt,
+    result: AttemptResult | NoAttempt,
+  ): Promise<void> {
     const { id, lease } = leased.taken;
     for (let first: KnownSubscription | undefined = attempt.known; !leased.isLost(); first = undefined) {
       try {
@@ -149,25 +157,27 @@ export function createDeliveries({
           first,
         );
       } catch (thrown) {
-        if (asGatewayError(thrown).code !== 'STATE_UNAVAILABLE') throw thrown;
+        if (!isOutage(thrown)) throw thrown;
         await delay(recordAgainMs, undefined, { signal: leased.signal });
       }
     }
   }
 
+  /** @returns `undefined` if the result is recorded already: the answer of the database to the first try was lost */
   function changeAfter(
     lease: string,
     current: Subscription,
     { subscription: attempted, message }: Attempt,
-    result: AttemptResult,
-  ): SubscriptionChange {
+    result: AttemptResult | NoAttempt,
+  ): SubscriptionChange | undefined {
+    if (current.message?.id === message.id && current.message.attempts > message.attempts) return undefined;
     // If the TPP has subscribed again during the attempt, only a delivery counts; otherwise the message is due at the new endpoint.
     const isCurrent =
       current.id === attempted.id && (current.since === attempted.since || result.kind === 'delivered');
     const { subscription, retryInMs } = isCurrent
       ? afterAttempt(current, message.id, result, { nowMs: Date.now(), retryForMs: retryForMs() })
       : { subscription: current, retryInMs: current.message && 0 };
-    const noted = notedAfter(message, subscription, result);
+    const noted = notedAfter({ subscription: attempted, message }, subscription, result);
     if (!subscription) return { subscription, message: noted };
     const isNextWaiting = !subscription.message && hasUnreported(subscription);
     return {
@@ -197,11 +207,15 @@ interface Attempt {
 }
 
 /** What operators see of a message after an attempt. @param after the subscription; `undefined` if it has ended */
-function notedAfter(message: Message, after: Subscription | undefined, result: AttemptResult): NotedMessage {
-  if (result.kind === 'delivered') return { message, state: 'delivered' };
-  const why = result.kind === 'gone' ? 'the endpoint answered 410' : result.why;
-  const failed = { ...message, failedAttempts: message.failedAttempts + 1, why };
-  if (!after) return { message: failed, state: 'ended' };
+function notedAfter(
+  { subscription: to, message }: Pick<Attempt, 'subscription' | 'message'>,
+  after: Subscription | undefined,
+  result: AttemptResult | NoAttempt,
+): NotedMessage {
+  if (result.kind === 'delivered')
+    return { to, message: { ...message, attempts: message.attempts + 1 }, state: 'delivered' };
+  const failed = afterFailure(message, result);
+  if (!after) return { to, message: failed, state: 'ended' };
   const isDead = after.message?.id === message.id && after.message.deadSince !== undefined;
-  return { message: failed, state: isDead ? 'dead' : 'undelivered' };
+  return { to, message: failed, state: isDead ? 'dead' : 'undelivered' };
 }

@@ -104,8 +104,12 @@ export function createManageSubscriptions({
     await store.change(id, (current) => {
       resent = current?.message && isWanted(current) ? withResend(current, Date.now()) : undefined;
       const message = resent?.message;
-      if (!message) return undefined;
-      return { subscription: resent, delivery: { inMs: 0 }, message: { message, state: 'undelivered' } };
+      if (!resent || !message) return undefined;
+      return {
+        subscription: resent,
+        delivery: { inMs: 0 },
+        message: { to: resent, message, state: 'undelivered' },
+      };
     });
     return resent;
   }
@@ -153,7 +157,12 @@ export function createManageSubscriptions({
       await store.change(id, (current) => {
         ended = current;
         const message = current?.message;
-        return current && { subscription: undefined, message: message && { message, state: 'ended' } };
+        return (
+          current && {
+            subscription: undefined,
+            message: message && { to: current, message, state: 'ended' },
+          }
+        );
       });
       return ended && view(id, ended);
     },

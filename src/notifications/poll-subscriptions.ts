@@ -85,18 +85,18 @@ export function createSubscriptionPolls({
     const known = store.known(leased.taken);
     const { subscription } = known;
     const otherInstanceMs = otherInstanceDelayMs(known, Date.now());
-    if (!subscription) return moveTo(leased, otherInstanceMs);
+    if (!subscription) return leased.leave(otherInstanceMs);
     const leftMs = subscription.until - Date.now();
     if (leftMs <= 0 || isOver(subscription)) return end(leased, known);
-    if (!isAllowed(subscription)) return moveTo(leased, otherInstanceMs);
+    if (!isAllowed(subscription)) return leased.leave(otherInstanceMs);
     const turn = await Promise.race([readAll(subscription, leased.signal), interruptionOf(leased.signal)]);
     if (leased.isLost()) return;
-    if (!turn) return moveTo(leased, 0);
+    if (!turn) return leased.leave(0);
     const { status, authorisations } = turn;
     const unread = { messageId: '', nowMs: Date.now(), lastAfterMs: lastAfterMs(status, subscription) };
     const isUnchanged = authorisations.length === 0 && withReads(subscription, {}, unread) === subscription;
-    if (isUnchanged && status?.kind === 'dropped') return leave(leased, known, droppedDelayMs);
-    if (isUnchanged && status?.kind === 'known') return leave(leased, known, status.dueInMs);
+    if (isUnchanged && status?.kind === 'dropped') return leased.leave(droppedDelayMs);
+    if (isUnchanged && status?.kind === 'known') return leased.leave(status.dueInMs);
     return record(leased, known, turn);
   }
 
@@ -124,9 +124,6 @@ export function createSubscriptionPolls({
     return { status, authorisations };
   }
 
-  const moveTo = ({ taken: { id, lease } }: LeasedWork, inMs: number | undefined) =>
-    table.reschedule('read', id, { inMs, lease });
-
   /** Ends a subscription. If a message is undelivered, or the last one is still to be sent, it ends after the delivery. */
   const end = ({ taken: { id, lease } }: LeasedWork, known: KnownSubscription) =>
     store.change(
@@ -141,39 +138,26 @@ export function createSubscriptionPolls({
             subscription: last,
             read,
             delivery: { inMs: 0 },
-            message: { message, state: 'undelivered' },
+            message: { to: last, message, state: 'undelivered' },
           };
         return { subscription: undefined };
       },
       known,
     );
 
-  /** Changes nothing but the due time; the record is written again. @param before the subscription when the turn began */
-  const leave = ({ taken: { id, lease } }: LeasedWork, before: KnownSubscription, inMs: number) =>
-    store.change(
-      id,
-      (current) => ({
-        subscription: current,
-        read: { inMs: current?.pushes === before.subscription?.pushes ? inMs : 0, lease },
-      }),
-      before,
-    );
-
-  /** @param before the subscription when the turn began */
-  async function record(leased: LeasedWork, before: KnownSubscription, turn: Turn): Promise<void> {
+  async function record(leased: LeasedWork, known: KnownSubscription, turn: Turn): Promise<void> {
     const messageId = randomUUID();
     let stored: Subscription | undefined;
     let wasFailing = false;
     await store.change(
       leased.taken.id,
       (current) => {
-        const change =
-          current && changeAfter(leased, { current, before: before.subscription }, turn, messageId);
+        const change = current && changeAfter(leased, current, turn, messageId);
         stored = change?.subscription;
         wasFailing = current !== undefined && isFailing(current);
         return change;
       },
-      before,
+      known,
     );
     if (stored?.message?.id === messageId) onMessage(stored.tenant);
     if (stored && isFailing(stored) !== wasFailing) onFailing(stored);
@@ -181,7 +165,7 @@ export function createSubscriptionPolls({
 
   function changeAfter(
     { taken: { lease } }: LeasedWork,
-    { current, before }: { readonly current: Subscription; readonly before: Subscription | undefined },
+    current: Subscription,
     { status, authorisations }: Turn,
     messageId: string,
   ): SubscriptionChange {
@@ -202,13 +186,11 @@ export function createSubscriptionPolls({
     };
     if (isOver(subscription) && !subscription.message) return { subscription: undefined };
     const created = subscription.message?.id === messageId ? subscription.message : undefined;
-    const dueMs = nextReadMs(subscription, status, nowMs, leftMs);
-    const isNotified = current.pushes !== before?.pushes && !isFailed;
     return {
       subscription,
-      read: { inMs: isNotified && dueMs !== undefined ? 0 : dueMs, lease },
+      read: { inMs: nextReadMs(subscription, status, nowMs, leftMs), lease },
       delivery: created && { inMs: 0 },
-      message: created && { message: created, state: 'undelivered' },
+      message: created && { to: subscription, message: created, state: 'undelivered' },
     };
   }
 

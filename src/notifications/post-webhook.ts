@@ -24,6 +24,12 @@ export type AttemptResult =
   /** @member why completes "the attempt failed:" */
   | { readonly kind: 'failed'; readonly why: string };
 
+/** Nothing was sent. */
+export interface NoAttempt {
+  readonly kind: 'unsent';
+  readonly why: string;
+}
+
 /**
  * Sends a message once. Never rejects.
  *

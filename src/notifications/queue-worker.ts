@@ -3,7 +3,7 @@
  * instance is killed, the leases end, and other instances take them.
  */
 
-import { asGatewayError } from '../request/errors.ts';
+import { isOutage } from '../store/database.ts';
 import type { SubscriptionTable, TakenSubscription, Work, WorkQueue } from '../store/subscriptions.ts';
 
 /** A subscription that this instance works on. */
@@ -14,11 +14,13 @@ export interface LeasedWork {
   readonly signal: AbortSignal;
   /** Whether the lease is lost: this instance must not change the subscription any more. */
   isLost(): boolean;
+  /** Ends the lease. @param inMs when the work is due again; `undefined`: never @throws DatabaseError */
+  leave(inMs: number | undefined): Promise<void>;
 }
 
 export interface QueueWorkerDependencies {
   readonly work: Work;
-  readonly table: Pick<SubscriptionTable, 'take' | 'extend'>;
+  readonly table: Pick<SubscriptionTable, 'take' | 'extend' | 'reschedule'>;
   /** The queues in effect. They take turns. */
   readonly queues: () => readonly WorkQueue[];
   /** How many subscriptions this instance works on at the same time, and how many of them may be from one queue. */
@@ -29,7 +31,7 @@ export interface QueueWorkerDependencies {
    * again.
    */
   readonly handle: (leased: LeasedWork) => Promise<void>;
-  /** Called if `handle` rejects for another reason. */
+  /** Called if `handle` rejects for another reason. The work is due again after a while. */
   readonly onBug: (thrown: unknown) => void;
 }
 
@@ -43,6 +45,8 @@ export interface QueueWorker {
 /** With the interval of `run`, another instance takes over in less than 10 s. Milliseconds. */
 const leaseMs = 6_000;
 const extendEveryMs = 2_000;
+/** Until work that has failed by a bug is due again. Milliseconds. */
+const afterBugMs = 600_000;
 
 const nameOf = ({ tenant, environment }: WorkQueue) => JSON.stringify([tenant, environment]);
 
@@ -67,7 +71,9 @@ export function createQueueWorker({
   const timer = setInterval(() => void extendAll(), extendEveryMs).unref();
 
   const countOf = (queue: WorkQueue) => counts.get(nameOf(queue)) ?? 0;
-  const leave = (queue: WorkQueue) => void left.set(nameOf(queue), queue);
+  const postpone = (queue: WorkQueue) => void left.set(nameOf(queue), queue);
+  const leave = ({ id, lease }: TakenSubscription, inMs: number | undefined) =>
+    table.reschedule(work, id, { inMs, lease });
 
   async function takeWhileWanted(): Promise<void> {
     while (wanted && !isStopped) {
@@ -86,8 +92,8 @@ export function createQueueWorker({
       const hasRoom = (queue: WorkQueue) => countOf(queue) < maxPerQueue;
       const open = due.filter(hasRoom);
       const group = open.slice(0, free);
-      for (const queue of due.filter((each) => !hasRoom(each))) leave(queue);
-      if (group.length === 0) return open.forEach(leave);
+      for (const queue of due.filter((each) => !hasRoom(each))) postpone(queue);
+      if (group.length === 0) return open.forEach(postpone);
       const room = Math.min(...group.map((queue) => maxPerQueue - countOf(queue)));
       const limit = Math.min(room, Math.floor(free / group.length));
       // The database is unavailable: the next run tries again.
@@ -96,7 +102,7 @@ export function createQueueWorker({
       // If the answer comes late, another instance may take the same work at this moment.
       const taken = performance.now() - askedAtMs < leaseMs / 2 ? answer : [];
       const byQueue = Map.groupBy(taken, (one) => nameOf(queueOf(one)));
-      for (const one of taken) start(new Job(one));
+      for (const one of taken) start(new Job(one, (inMs) => leave(one, inMs)));
       due = [
         ...open.slice(free),
         ...group.filter((queue) => (byQueue.get(nameOf(queue))?.length ?? 0) === limit),
@@ -112,9 +118,12 @@ export function createQueueWorker({
     working.add(job);
     counts.set(name, (counts.get(name) ?? 0) + 1);
     job.done = handle(job)
-      .catch((thrown: unknown) => {
-        if (!job.signal.aborted && asGatewayError(thrown).code !== 'STATE_UNAVAILABLE') onBug(thrown);
+      .catch(async (thrown: unknown) => {
+        if (job.signal.aborted || isOutage(thrown)) return;
+        onBug(thrown);
+        await job.leave(afterBugMs);
       })
+      .catch(() => {}) // the lease ends by itself
       .finally(() => {
         working.delete(job);
         counts.set(name, (counts.get(name) ?? 1) - 1);
@@ -136,6 +145,7 @@ export function createQueueWorker({
     wanted = [...new Map([...(wanted ?? []), ...some].map((queue) => [nameOf(queue), queue])).values()];
     current ??= takeWhileWanted().finally(() => {
       current = undefined;
+      if (wanted && !isStopped) wake([]); // since the last search
     });
   }
 
@@ -164,12 +174,14 @@ export function createQueueWorker({
 
 class Job implements LeasedWork {
   readonly taken: TakenSubscription;
+  readonly leave: LeasedWork['leave'];
   done: Promise<void> = Promise.resolve();
   #isLost = false;
   readonly #end = new AbortController();
 
-  constructor(taken: TakenSubscription) {
+  constructor(taken: TakenSubscription, leave: LeasedWork['leave']) {
     this.taken = taken;
+    this.leave = leave;
   }
 
   get signal(): AbortSignal {

@@ -38,6 +38,8 @@ export interface SubscriptionChange {
 }
 
 export interface NotedMessage {
+  /** The receiver of the message: after an attempt, that of the attempt. */
+  readonly to: Pick<Subscription, 'client' | 'url'>;
   readonly message: Message;
   readonly state: MessageState;
 }
@@ -110,7 +112,7 @@ export function createSubscriptionStore(
       failedEndpoint: isRefused ? endpointOf(subscription) : undefined,
       read,
       delivery,
-      message: noted && noteOf(subscription, noted),
+      message: noted && noteOf(noted),
     });
   }
 
@@ -122,7 +124,7 @@ export function createSubscriptionStore(
     if (!stored) return true;
     const { revision, subscription } = stored;
     if (!subscription) return table.remove(revision, { id, tenant: '', environment: '', paymentId: '' });
-    return table.remove(revision, { ...subscription, id }, noted && noteOf(subscription, noted));
+    return table.remove(revision, { ...subscription, id }, noted && noteOf(noted));
   }
 
   async function update(
@@ -172,7 +174,7 @@ export function createSubscriptionStore(
   };
 }
 
-const noteOf = ({ client, url }: Subscription, { message, state }: NotedMessage): MessageNote => ({
+const noteOf = ({ to: { client, url }, message, state }: NotedMessage): MessageNote => ({
   id: message.id,
   client,
   endpoint: new URL(url).origin,
@@ -180,6 +182,6 @@ const noteOf = ({ client, url }: Subscription, { message, state }: NotedMessage)
   transactionStatus: message.transactionStatus,
   scaStatus: message.scaStatus,
   state,
-  attempts: message.failedAttempts + (state === 'delivered' ? 1 : 0),
+  attempts: message.attempts,
   why: message.why,
 });

@@ -13,7 +13,7 @@ import {
   withAuthorisationReads,
 } from './authorisations.ts';
 import { includesSca, notificationContents, paymentContentOf } from './notification-content.ts';
-import type { AttemptResult } from './post-webhook.ts';
+import type { AttemptResult, NoAttempt } from './post-webhook.ts';
 import { retryDelayMs } from './retry-schedule.ts';
 
 const finality = z.enum(['final', 'settled', 'pending']);
@@ -53,8 +53,6 @@ const subscriptionShape = z.object({
   failedReads: z.number().optional(),
   /** Why the last of them has failed. */
   readError: z.string().optional(),
-  /** How many notifications of the bank have made a read due: one that arrives during a read causes another one. A stored name. */
-  pushes: z.number().optional(),
   /** The newest message, until it is delivered. */
   message: z
     .object({
@@ -67,6 +65,9 @@ const subscriptionShape = z.object({
       authorisationId: z.string().optional(),
       scaStatus: z.string().optional(),
       since: z.number(),
+      /** How often it was sent. */
+      attempts: z.number(),
+      /** Since it was created, or an operator has sent it again: it is tried less and less often. */
       failedAttempts: z.number(),
       /** Why the last attempt failed. */
       why: z.string().optional(),
@@ -162,6 +163,7 @@ export function withReads(
     final: statusNews === 'last' || status.finality === 'final',
     ...(authorisation && { authorisationId: authorisation.id, scaStatus: authorisation.scaStatus }),
     since: nowMs,
+    attempts: 0,
     failedAttempts: 0,
   };
   const reported =
@@ -238,7 +240,7 @@ export interface AttemptOutcome {
 export function afterAttempt(
   subscription: Subscription,
   messageId: string,
-  result: AttemptResult,
+  result: AttemptResult | NoAttempt,
   { nowMs, retryForMs, random }: AttemptTimes,
 ): AttemptOutcome {
   if (result.kind === 'gone') return { subscription: undefined, retryInMs: undefined };
@@ -250,17 +252,27 @@ export function afterAttempt(
       subscription: message.final || nowMs >= subscription.until ? undefined : withoutMessage,
       retryInMs: undefined,
     };
-  const failedAttempts = message.failedAttempts + 1;
-  const failed = { ...message, failedAttempts, why: result.why };
+  const failed = afterFailure(message, result);
   const leftMs = message.since + retryForMs - nowMs;
   if (leftMs <= 0)
     return {
       subscription: { ...subscription, message: { ...failed, deadSince: nowMs } },
       retryInMs: undefined,
     };
-  const retryInMs = Math.min(retryDelayMs(failedAttempts, random), leftMs);
+  const retryInMs = Math.min(retryDelayMs(failed.failedAttempts, random), leftMs);
   return { subscription: { ...subscription, message: failed }, retryInMs };
 }
+
+/** A message that was not accepted. */
+export const afterFailure = (
+  message: Message,
+  result: Exclude<AttemptResult | NoAttempt, { readonly kind: 'delivered' }>,
+): Message => ({
+  ...message,
+  attempts: message.attempts + (result.kind === 'unsent' ? 0 : 1),
+  failedAttempts: message.failedAttempts + 1,
+  why: result.kind === 'gone' ? 'the endpoint answered 410' : result.why,
+});
 
 export interface AttemptTimes {
   readonly nowMs: number;

@@ -8,6 +8,7 @@ import { deleteInBatches } from '../store/delete-in-batches.ts';
 import { createLatestRows } from '../store/latest-rows.ts';
 import type { RecordRow, RequestRecordTable } from '../store/request-records.ts';
 import type { Telemetry } from '../telemetry/create-telemetry.ts';
+import { safeStack } from '../telemetry/log.ts';
 import { type RequestRecord, tenantIdOf } from '../telemetry/request-record.ts';
 import type { RequestSearch } from '../telemetry/request-search.ts';
 import { laneOf } from '../telemetry/unstored-requests.ts';
@@ -29,7 +30,7 @@ export interface RequestRecords {
 
 interface RequestRecordsDependencies {
   readonly table: RequestRecordTable;
-  readonly telemetry: Pick<Telemetry, 'unstoredRequests' | 'liveStats' | 'metrics'>;
+  readonly telemetry: Pick<Telemetry, 'unstoredRequests' | 'liveStats' | 'metrics' | 'log'>;
   /** The name of this instance; new after every start. */
   readonly instance: string;
   readonly settings: () => ShareSettings;
@@ -47,7 +48,7 @@ const fixedBytes = 300;
 
 export function createRequestRecords({
   table,
-  telemetry: { unstoredRequests: unstored, liveStats, metrics },
+  telemetry: { unstoredRequests: unstored, liveStats, metrics, log },
   instance,
   settings,
   tenantNames,
@@ -56,9 +57,11 @@ export function createRequestRecords({
   const shares = createTenantShares(settings, now);
   const minutes = createMinuteFigures(instance);
   const errors = createErrorCounts(instance, now);
-  const figures = createLatestRows(table.putFigures, maxUnwritten);
-  const errorRows = createLatestRows(table.putErrors, maxUnwritten);
-  const shareRows = createLatestRows(putShares, maxUnwritten);
+  const onRefused = (thrown: unknown) =>
+    log('error', 'a row of the figures of requests is not stored', { stack: safeStack(thrown) });
+  const figures = createLatestRows(table.putFigures, maxUnwritten, onRefused);
+  const errorRows = createLatestRows(table.putErrors, maxUnwritten, onRefused);
+  const shareRows = createLatestRows(putShares, maxUnwritten, onRefused);
   /** What has happened to a record: one that changes after its end comes again. */
   const progress = new WeakMap<RequestRecord, 'counted' | 'stored' | 'dropped'>();
   let flushing: Promise<boolean> | undefined;

@@ -103,6 +103,10 @@ export class DatabaseError extends GatewayError {
   }
 }
 
+/** Whether the same statement may succeed later. Otherwise, it has a value that the database does not accept. */
+export const isOutage = (thrown: unknown): thrown is DatabaseError =>
+  thrown instanceof DatabaseError && thrown.effect !== 'none-ever';
+
 /** The database refuses the role, or does not exist. It is no outage: somebody must change something. */
 export class DatabaseAccessError extends DatabaseError {}
 

@@ -46,7 +46,10 @@ export interface TakenSubscription extends StoredSubscription {
 export interface DueChange {
   /** Milliseconds from now, >= 0; `undefined`: it is not due any more. */
   readonly inMs: number | undefined;
-  /** Ends this lease; the due time does not change if it is lost. Without it, the due time of leased work does not change. */
+  /**
+   * Ends this lease; nothing changes if it is lost. Without it, the due time of leased work does not change, but if it were to be due now,
+   * it is so at the end of the lease.
+   */
   readonly lease?: string | undefined;
 }
 
@@ -122,20 +125,37 @@ const writtenColumns = {
 const insert = statement({
   columns: writtenColumns,
   sql: (input) => `
-    INSERT INTO subscription (${shown}, payment_id, is_failing, dead_since, failed_endpoint, read_at, delivery_at)
+    INSERT INTO subscription (${shown}, payment_id, is_failing, dead_since, failed_endpoint, read_at, delivery_at,
+      read_again, delivery_again)
     SELECT i.id, i.tenant, i.environment, i.revision, now_ms(), i.record, i.payment_id, i.is_failing, i.dead_since, i.failed_endpoint,
-      now_ms() + i.read_in_ms, now_ms() + i.delivery_in_ms
+      now_ms() + i.read_in_ms, now_ms() + i.delivery_in_ms, false, false
     FROM ${input} AS i WHERE true ON CONFLICT (id) DO NOTHING RETURNING id`,
 });
 
-/** Whether a change of the due time has an effect. @param lease the column of the input with the lease that the change ends */
-const mayChange = (work: Work, lease: string) => `
-  (CASE WHEN i.${lease} IS NULL THEN subscription.${work}_lease IS NULL OR subscription.${work}_at <= now_ms()
-   ELSE subscription.${work}_lease = i.${lease} END)`;
+/**
+ * How a change of the due time takes effect: see `DueChange`.
+ *
+ * @param when       the condition on which there is such a change
+ * @param inMs       the column of the input with the milliseconds from now on
+ * @param endedLease that with the lease that the change ends
+ */
+function dueTime(work: Work, when: string, inMs: string, endedLease: string): string {
+  const [at, lease, again] = [
+    `subscription.${work}_at`,
+    `subscription.${work}_lease`,
+    `subscription.${work}_again`,
+  ];
+  const isFree = `(i.${endedLease} IS NULL AND (${lease} IS NULL OR ${at} <= now_ms()))`;
+  const isEnd = `${lease} = i.${endedLease}`;
+  return `
+    ${work}_at = CASE WHEN NOT (${when}) THEN ${at} WHEN ${isFree} THEN now_ms() + i.${inMs}
+      WHEN ${isEnd} THEN CASE WHEN ${again} THEN now_ms() ELSE now_ms() + i.${inMs} END ELSE ${at} END,
+    ${work}_lease = CASE WHEN (${when}) AND (${isFree} OR ${isEnd}) THEN NULL ELSE ${lease} END,
+    ${work}_again = CASE WHEN NOT (${when}) THEN ${again} WHEN ${isFree} OR ${isEnd} THEN false
+      ELSE ${again} OR (i.${endedLease} IS NULL AND coalesce(i.${inMs} = 0, false)) END`;
+}
 
-const dueTimes = (work: Work) => `
-  ${work}_at = CASE WHEN i.changes_${work} AND ${mayChange(work, `${work}_lease`)} THEN now_ms() + i.${work}_in_ms ELSE subscription.${work}_at END,
-  ${work}_lease = CASE WHEN i.changes_${work} AND ${mayChange(work, `${work}_lease`)} THEN NULL ELSE subscription.${work}_lease END`;
+const dueTimes = (work: Work) => dueTime(work, `i.changes_${work}`, `${work}_in_ms`, `${work}_lease`);
 
 const updateKnown = (input: string) => `
   UPDATE subscription SET revision = i.revision, changed_at = now_ms(), record = i.record, is_failing = i.is_failing,
@@ -182,8 +202,8 @@ const rescheduleOf = (work: Work) =>
   statement({
     columns: rescheduledColumns,
     sql: (input) => `
-      UPDATE subscription SET ${work}_at = now_ms() + i.in_ms, ${work}_lease = NULL
-      FROM ${input} AS i WHERE subscription.id = i.id AND ${mayChange(work, 'lease')}`,
+      UPDATE subscription SET ${dueTime(work, 'true', 'in_ms', 'lease')}
+      FROM ${input} AS i WHERE subscription.id = i.id RETURNING subscription.id`,
   });
 
 const extendOf = (work: Work) =>
@@ -249,12 +269,7 @@ export function createSubscriptionTable(database: Database) {
   const removeBatch = writeBatch(remove);
   const removeWithMessageBatch = writeBatch(removeWithMessage);
 
-  const rescheduleBatch = (work: Work) =>
-    collect(async (changes: readonly { id: string; in_ms: number | null; lease: string | null }[]) => {
-      for (const round of roundsOf(changes)) await rowsOfAll(database.batch(reschedule[work], round));
-      return changes.map(() => undefined);
-    });
-  const reschedules = { read: rescheduleBatch('read'), delivery: rescheduleBatch('delivery') };
+  const reschedules = { read: writeBatch(reschedule.read), delivery: writeBatch(reschedule.delivery) };
 
   return {
     read: (id: string): Promise<StoredSubscription | undefined> => readBatch(id),
@@ -314,21 +329,25 @@ export function createSubscriptionTable(database: Database) {
       leases: readonly { readonly id: string; readonly lease: string }[],
       leaseMs: number,
     ): Promise<ReadonlySet<string>> {
-      const inputs = leases.map(({ id, lease }) => ({ id, lease, lease_ms: leaseMs }));
+      const inputs = leases
+        .toSorted((one, other) => (one.id < other.id ? -1 : 1))
+        .map(({ id, lease }) => ({ id, lease, lease_ms: leaseMs }));
       const rows = await rowsOfAll(database.batch(extend[work], inputs));
       return new Set(rows.map(({ id }) => String(id)));
     },
 
     /** Changes only when work is due. */
-    reschedule: (work: Work, id: string, { inMs, lease }: DueChange): Promise<void> =>
-      reschedules[work]({ id, in_ms: wholeMs(inMs), lease: lease ?? null }),
+    async reschedule(work: Work, id: string, { inMs, lease }: DueChange): Promise<void> {
+      await reschedules[work]({ id, in_ms: wholeMs(inMs), lease: lease ?? null });
+    },
 
-    /** Makes messages due that an endpoint has not accepted, those first that would be due next. */
+    /** Makes messages due that an endpoint has not accepted and that wait, those first that would be due next. */
     async promote(endpoint: string, limit: number): Promise<void> {
       await database.query(
-        `UPDATE subscription SET failed_endpoint = NULL,
-           delivery_at = CASE WHEN delivery_lease IS NULL THEN now_ms() ELSE delivery_at END
-         WHERE id IN (SELECT id FROM subscription WHERE failed_endpoint = $1 ORDER BY delivery_at LIMIT $2)`,
+        `UPDATE subscription SET failed_endpoint = NULL, delivery_at = now_ms()
+         WHERE delivery_lease IS NULL AND id IN (
+           SELECT id FROM subscription WHERE failed_endpoint = $1 AND delivery_at > (SELECT now_ms()) AND delivery_lease IS NULL
+           ORDER BY delivery_at LIMIT $2)`,
         [endpoint, limit],
       );
     },
@@ -429,7 +448,7 @@ function takeTogether(
        CROSS JOIN LATERAL (
          SELECT id FROM subscription WHERE ${inQueue(work, { tenant: 'q.tenant', environment: 'q.environment' })}
          ORDER BY ${work}_at LIMIT $2 FOR UPDATE SKIP LOCKED) AS one)
-     UPDATE subscription SET ${work}_at = now_ms() + $3, ${work}_lease = $4
+     UPDATE subscription SET ${work}_at = now_ms() + $3, ${work}_lease = $4, ${work}_again = false
      WHERE id = ANY (ARRAY (SELECT due_id FROM due)) RETURNING ${shown}`,
     [JSON.stringify(queues), limit, leaseMs, lease],
   );
@@ -445,7 +464,7 @@ async function takeInTurn(
   const taken: Row[] = [];
   for (const { tenant, environment = '' } of queues) {
     const rows = await database.query(
-      `UPDATE subscription SET ${work}_at = now_ms() + $1, ${work}_lease = $2 WHERE id IN (
+      `UPDATE subscription SET ${work}_at = now_ms() + $1, ${work}_lease = $2, ${work}_again = false WHERE id IN (
          SELECT id FROM subscription WHERE ${inQueue(work, { tenant: '$3', environment: '$4' })} ORDER BY ${work}_at LIMIT $5)
        RETURNING ${shown}`,
       [leaseMs, lease, tenant, environment, limit],
@@ -475,7 +494,10 @@ const writtenOf = (write: SubscriptionWrite) => ({
   delivery_lease: write.delivery?.lease ?? null,
 });
 
-/** In each round, an id occurs once: PostgreSQL updates a row for one of its inputs only. The inputs of an id keep their order. */
+/**
+ * In each round, an id occurs once: PostgreSQL updates a row for one of its inputs only. The inputs of an id keep their order. The rounds are
+ * in the order of the ids, so that two instances do not lock the same rows in different order.
+ */
 function roundsOf<Input extends { readonly id: string }>(inputs: readonly Input[]): readonly Input[][] {
   const rounds: Input[][] = [];
   const counts = new Map<string, number>();
@@ -486,7 +508,7 @@ function roundsOf<Input extends { readonly id: string }>(inputs: readonly Input[
     rounds[count] = round;
     round.push(input);
   }
-  return rounds;
+  return rounds.map((round) => round.toSorted((one, other) => (one.id < other.id ? -1 : 1)));
 }
 
 const storedOf = (row: Row): StoredSubscription => ({

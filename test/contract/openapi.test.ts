@@ -43,6 +43,7 @@ const subscription = {
     authorisationId: '123auth456',
     scaStatus: 'finalised',
     since: 0,
+    attempts: 0,
     failedAttempts: 0,
   },
 } as const satisfies Subscription;

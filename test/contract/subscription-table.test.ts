@@ -73,6 +73,11 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds)) {
         ['fulfilled', 'rejected', 'fulfilled'],
       );
       assert.ok((await table.read('a')) && (await table.read('b')));
+      const rescheduled = await Promise.allSettled([
+        table.reschedule('read', 'a', { inMs: 1e300 }),
+        table.reschedule('read', 'b', { inMs: 0 }),
+      ]);
+      assert.equal(rescheduled[1]?.status, 'fulfilled');
     });
 
     test('gives due work to one instance, the longest due first, up to the limit of each queue', async (t) => {
@@ -125,10 +130,43 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds)) {
       assert.equal(await other.write(known, write('a', { text: 'changed', read: { inMs: 0 } })), true);
       assert.deepEqual(await take(other), [], 'the text has changed, the lease has not');
       assert.equal((await table.read('a'))?.text, 'changed');
-      await table.reschedule('read', 'a', { inMs: 0, lease });
-      assert.deepEqual(await take(other), ['a']);
+      await table.reschedule('read', 'a', { inMs: hour, lease });
+      assert.deepEqual(await take(other), ['a'], 'it has become due under the lease');
       await table.reschedule('read', 'a', { inMs: 0, lease });
       assert.deepEqual(await take(), [], 'its lease has ended');
+    });
+
+    test('makes leased work due at the end of its lease, once, if it has become due under it', async (t) => {
+      const { table, other } = await openTables(t);
+      const deliveries = [{ tenant: 'tenant' }];
+      const takeOne = async () => (await table.take('delivery', deliveries, 1, hour))[0];
+      await table.write(undefined, write('a', { delivery: { inMs: 0 } }));
+      const first = await takeOne();
+      await other.reschedule('delivery', 'a', { inMs: hour });
+      await table.reschedule('delivery', 'a', { inMs: hour, lease: first?.lease });
+      assert.equal(await takeOne(), undefined, 'it was to be due later');
+      await table.reschedule('delivery', 'a', { inMs: 0 });
+      const second = await takeOne();
+      assert.ok(second);
+      await other.write(second.revision, write('a', { delivery: { inMs: 0 } }));
+      const known = (await table.read('a'))?.revision;
+      await table.write(known, write('a', { delivery: { inMs: undefined, lease: second.lease } }));
+      const third = await takeOne();
+      assert.ok(third);
+      await table.reschedule('delivery', 'a', { inMs: undefined, lease: third.lease });
+      assert.equal(await takeOne(), undefined, 'the work has begun after it was due');
+    });
+
+    test('promotes no message that is due or being sent', async (t) => {
+      const { table } = await openTables(t);
+      const failed = (inMs: number) => ({ failedEndpoint: 'endpoint', delivery: { inMs } });
+      await table.write(undefined, write('sent', failed(0)));
+      await table.take('delivery', [{ tenant: 'tenant' }], 1, hour);
+      await table.write(undefined, write('due', failed(0)));
+      await table.write(undefined, write('later', failed(2 * hour)));
+      await table.promote('endpoint', 1);
+      const taken = await table.take('delivery', [{ tenant: 'tenant' }], 10, hour);
+      assert.deepEqual(taken.map(({ id }) => id).toSorted(), ['due', 'later']);
     });
 
     test('ends a lease together with a write', async (t) => {

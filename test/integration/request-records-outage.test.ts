@@ -36,6 +36,7 @@ async function start(t: TestContext, { maxWaiting = 2_000, maxStoredPerTenant = 
       unstoredRequests,
       liveStats: createLiveStats(),
       metrics: { increment } as never, // only this is used
+      log: () => assert.fail('nothing is to be logged'),
     },
     instance: 'gateway-1',
     settings: () => ({ keepFor: 3_600_000, maxStoredPerTenant }),

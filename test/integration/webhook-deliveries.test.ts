@@ -206,6 +206,7 @@ async function storeWithMessage(store: SubscriptionStore, paymentId: string, url
       transactionStatus: 'ACCC',
       final: true,
       since: nowMs,
+      attempts: 0,
       failedAttempts: 0,
     },
   });

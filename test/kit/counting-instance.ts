@@ -51,6 +51,9 @@ export function startCounting(database: Database, clock = { nowMs: 100 * dayMs +
   const now = () => clock.nowMs;
   const table = createContractReportTable(database);
   const writer = createReportWriter({
+    onRefused(thrown) {
+      throw thrown;
+    },
     table,
     instance: `instance-${Math.random()}`,
     take: counts.take,

@@ -19,6 +19,7 @@ export const failedMessage = {
   transactionStatus: 'ACTC',
   final: false,
   since: 0,
+  attempts: 3,
   failedAttempts: 3,
   why: 'no connection (ECONNREFUSED)',
 } as const satisfies Subscription['message'];

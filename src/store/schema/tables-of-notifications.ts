@@ -4,7 +4,7 @@ import type { ColumnTypes } from './column-types.ts';
 
 export const notificationTables = ({ time }: ColumnTypes): string => `
   -- Subscriptions to the status of payments (webhooks), one for each tenant and payment, and when work on them is due. Of leased work, the
-  -- time is the end of the lease; NULL: there is no such work.
+  -- time is the end of the lease; NULL: there is no such work. Again: it is due at once when the lease ends.
   CREATE TABLE subscription (
     -- Of tenant, environment and payment: a hash.
     id text PRIMARY KEY,
@@ -18,8 +18,10 @@ export const notificationTables = ({ time }: ColumnTypes): string => `
     record text NOT NULL,
     read_at ${time},
     read_lease text,
+    read_again boolean NOT NULL,
     delivery_at ${time},
     delivery_lease text,
+    delivery_again boolean NOT NULL,
     is_failing boolean NOT NULL,
     -- Since when its message is dead.
     dead_since ${time},

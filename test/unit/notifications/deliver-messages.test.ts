@@ -26,6 +26,7 @@ const subscriptionWith = (paymentId: string, message: Partial<Subscription['mess
       transactionStatus: 'ACTC',
       final: false,
       since: Date.now(),
+      attempts: 0,
       failedAttempts: 0,
       ...message,
     },
@@ -234,6 +235,53 @@ describe('the deliveries', () => {
       assert.ok(await read('payment'), 'the subscription continues');
     });
 
+  test('send a message again at once after a failed attempt during which an operator has sent it again', async (t) => {
+    const first = Promise.withResolvers<AttemptResult>();
+    let attempts = 0;
+    const { add, table, read, runUntil } = await setUp(t, {
+      async post() {
+        attempts += 1;
+        return attempts === 1 ? first.promise : delivered;
+      },
+    });
+    await add(subscriptionWith('payment'));
+    await runUntil('it is being sent', () => attempts === 1);
+    await table.reschedule('delivery', 'payment', { inMs: 0 });
+    first.resolve(failed);
+    await runUntil('it is delivered', async () => !(await read('payment'))?.message);
+    assert.equal(attempts, 2);
+  });
+
+  test('note of each message where it was sent, and how often', async (t) => {
+    const first = Promise.withResolvers<AttemptResult>();
+    const { add, put, database, read, runUntil, results } = await setUp(t, {
+      post: async ({ href }) =>
+        href === 'https://tpp.example/hooks' ? first.promise : (results.shift() ?? delivered),
+      clientOf: ({ client }) =>
+        client === 'unknown'
+          ? undefined
+          : { urls: ['https://tpp.example', 'https://new.example'], secrets: [randomBytes(32)] },
+    });
+    const noted = async (paymentId: string) => {
+      const rows = await database.query(
+        'SELECT endpoint, attempts, state FROM webhook_message WHERE payment_id = $1',
+        [paymentId],
+      );
+      return rows.map(({ endpoint, attempts, state }) => [endpoint, attempts, state]);
+    };
+    const later = { url: 'https://new.example/', since: Date.now() + 1 };
+    await add(subscriptionWith('moved', { attempts: 3 }));
+    await runUntil('it is being sent', async () => (await read('moved')) !== undefined);
+    await put({ ...subscriptionWith('moved', { attempts: 3 }), ...later });
+    first.resolve(failed);
+    await until(5_000, 'it is noted', async () => (await noted('moved')).length > 0);
+    assert.deepEqual(await noted('moved'), [['https://tpp.example', 4, 'undelivered']]);
+
+    await add({ ...subscriptionWith('not sent'), client: 'unknown' });
+    await runUntil('it has failed', async () => (await read('not sent'))?.message?.failedAttempts === 1);
+    assert.deepEqual(await noted('not sent'), [['https://tpp.example', 0, 'undelivered']]);
+  });
+
   test('leave a subscription alone that an instance with another encryption key has changed', async (t) => {
     const first = Promise.withResolvers<AttemptResult>();
     const { add, sent, makeUnreadable, textOf, workOf, runUntil, deliveries } = await setUp(t, {
@@ -246,6 +294,29 @@ describe('the deliveries', () => {
     await deliveries.stop();
     assert.equal(await textOf('payment'), unreadable);
     assert.deepEqual(sent, []);
+  });
+
+  test('count a failed attempt once if the answer of the database to its record is lost', async (t) => {
+    let isLost = false;
+    const { table, put, store: reader } = await newSubscriptions(t);
+    const { deliveries, results } = await setUp(t, {
+      table,
+      store: createSubscriptionStore({
+        ...table,
+        async write(...args) {
+          const isWritten = await table.write(...args);
+          if (isLost) return isWritten;
+          isLost = true;
+          throw new DatabaseError('the connection was lost', 'unknown');
+        },
+      }),
+    });
+    results.push(failed);
+    await put(subscriptionWith('payment'), { deliveryInMs: 0 });
+    await deliveries.run();
+    await until(10_000, 'it has failed', async () => (await reader.read('payment'))?.message?.attempts === 1);
+    await deliveries.stop();
+    assert.equal((await reader.read('payment'))?.message?.failedAttempts, 1);
   });
 
   test('record a result when the database is available again, and do not send the message again', async (t) => {

@@ -14,6 +14,7 @@ import {
   otherInstanceDelayMs,
   type SubscriptionStore,
 } from '../../../src/notifications/subscription-store.ts';
+import type { SubscriptionTable } from '../../../src/store/subscriptions.ts';
 import { subscriptionSince } from '../../kit/subscription.ts';
 import { newSubscriptions, unreadable } from '../../kit/subscription-table.ts';
 import { until, within } from '../../kit/within.ts';
@@ -42,7 +43,7 @@ async function setUp(
   }: Partial<PollDependencies> & {
     readonly scaReads?: readonly ScaRead[];
     /** What happens while the status is read. */
-    readonly duringRead?: (store: SubscriptionStore) => Promise<void>;
+    readonly duringRead?: (store: SubscriptionStore, table: SubscriptionTable) => Promise<void>;
   } = {},
 ) {
   const stored = await newSubscriptions(t);
@@ -53,7 +54,7 @@ async function setUp(
   const reader: SubscriptionReader = {
     async readStatus() {
       seen.reads += 1;
-      await duringRead(store);
+      await duringRead(store, table);
       return result;
     },
     readAuthorisation: async () => scaResults.shift() ?? assert.fail('no authorisation is to be read'),
@@ -109,22 +110,40 @@ describe('the polls of subscriptions', () => {
     assert.deepEqual(seen, { reads: 1, messages: 1 });
   });
 
-  test('read once more, at once, after a notification of the bank that arrives during a read', async (t) => {
-    const duringRead = (store: SubscriptionStore) =>
-      store.change('key', (current) => current && { subscription: { ...current, pushes: 1 } });
-    for (const result of [statusOf('ACTC'), statusOf('RCVD'), { kind: 'known', dueInMs: hour } as const]) {
-      const { run, dueReads } = await setUp(t, result, { duringRead });
+  test('read once more, at once, after an event that arrives during a read', async (t) => {
+    const results = [
+      statusOf('ACTC'),
+      statusOf('RCVD'),
+      { kind: 'known', dueInMs: hour },
+      { kind: 'failed' },
+      { kind: 'dropped' },
+    ] as const;
+    for (const result of results) {
+      const { run, dueReads } = await setUp(t, result, {
+        duringRead: (_store, table) => table.reschedule('read', 'key', { inMs: 0 }),
+      });
       await run();
-      assert.equal(await dueReads(), 1);
+      assert.equal(await dueReads(), 1, result.kind);
       const other = await setUp(t, result);
-      await other.run({ ...subscription, pushes: 1 });
-      assert.equal(await other.dueReads(), 0);
+      await other.run();
+      assert.equal(await other.dueReads(), 0, result.kind);
     }
-    for (const result of [{ kind: 'failed' }, { kind: 'refused' }] as const) {
-      const { run, dueReads } = await setUp(t, result, { duringRead });
-      await run();
-      assert.equal(await dueReads(), 0);
-    }
+  });
+
+  test('keep what another instance has changed during a read that has shown nothing new', async (t) => {
+    const { run, read } = await setUp(
+      t,
+      { kind: 'known', dueInMs: hour },
+      {
+        duringRead: (store) =>
+          store.change(
+            'key',
+            (current) => current && { subscription: { ...current, url: 'https://new.example/' } },
+          ),
+      },
+    );
+    await run();
+    assert.equal((await read())?.url, 'https://new.example/');
   });
 
   test('store no message for the same status', async (t) => {
@@ -336,6 +355,7 @@ describe('the polls of subscriptions', () => {
       transactionStatus: 'ACTC',
       final: false,
       since: 0,
+      attempts: 1,
       failedAttempts: 1,
     };
     await undelivered.run({ ...over, message });

@@ -6,7 +6,6 @@ import {
   type QueueWorkerDependencies,
 } from '../../../src/notifications/queue-worker.ts';
 import { DatabaseError } from '../../../src/store/database.ts';
-import type { SubscriptionTable } from '../../../src/store/subscriptions.ts';
 import { subscriptionSince } from '../../kit/subscription.ts';
 import { newSubscriptions } from '../../kit/subscription-table.ts';
 import { until } from '../../kit/within.ts';
@@ -22,13 +21,11 @@ async function storeDue(t: TestContext, counts: Readonly<Record<string, number>>
   return stored;
 }
 
-const createWorker = (dependencies: Omit<QueueWorkerDependencies, 'work' | 'onBug'>) =>
-  createQueueWorker({ work: 'delivery', onBug: assert.ifError, ...dependencies });
+const createWorker = (
+  dependencies: Omit<QueueWorkerDependencies, 'work' | 'onBug'> & Partial<QueueWorkerDependencies>,
+) => createQueueWorker({ work: 'delivery', onBug: assert.ifError, ...dependencies });
 
 const queuesOf = (...tenants: readonly string[]) => tenants.map((tenant) => ({ tenant }));
-
-const endWork = (table: SubscriptionTable, { taken: { id, lease } }: LeasedWork, inMs?: number) =>
-  table.reschedule('delivery', id, { inMs, lease });
 
 describe('the worker on queues', () => {
   test('takes work of all queues in turn, no more than it may have, and the rest when some is done', async (t) => {
@@ -43,7 +40,7 @@ describe('the worker on queues', () => {
       async handle(leased) {
         working.push(leased);
         await new Promise<void>((resolve) => ends.push(resolve));
-        await endWork(table, leased);
+        await leased.leave(undefined);
       },
     });
     t.after(() => worker.stop());
@@ -79,7 +76,7 @@ describe('the worker on queues', () => {
       async handle(leased) {
         handled.push(leased.taken.tenant);
         await new Promise<void>((resolve) => ends.push(resolve));
-        await endWork(table, leased);
+        await leased.leave(undefined);
       },
     });
     t.after(() => {
@@ -118,7 +115,7 @@ describe('the worker on queues', () => {
       async handle(leased) {
         await new Promise((resolve) => leased.signal.addEventListener('abort', resolve, { once: true }));
         ended.push(leased.isLost());
-        await endWork(table, leased, 0);
+        await leased.leave(0);
       },
     });
     await worker.run();
@@ -167,5 +164,25 @@ describe('the worker on queues', () => {
     isAvailable = true;
     await worker.run();
     assert.deepEqual(taken, ['tenant 0']);
+  });
+
+  test('reports work that cannot be done, and tries it again later, not with every lease', async (t) => {
+    const { table, workOf } = await storeDue(t, { tenant: 1 });
+    for (const thrown of [new Error('a bug'), new DatabaseError('a value is not accepted', 'none-ever')]) {
+      const bugs: unknown[] = [];
+      await table.reschedule('delivery', 'tenant 0', { inMs: 0 });
+      const worker = createWorker({
+        table,
+        queues: () => queuesOf('tenant'),
+        maxAtOnce: 1,
+        maxPerQueue: 1,
+        handle: () => Promise.reject(thrown),
+        onBug: (bug) => bugs.push(bug),
+      });
+      await worker.run();
+      await worker.stop();
+      assert.deepEqual(bugs, [thrown]);
+      assert.deepEqual(await workOf('delivery'), { all: 1, due: 0, leased: 0 });
+    }
   });
 });

@@ -261,6 +261,7 @@ describe('the stage that subscribes', () => {
       transactionStatus: 'ACTC',
       final: false,
       since: 0,
+      attempts: 9,
       failedAttempts: 9,
     };
     await store.change(

@@ -48,6 +48,7 @@ describe('a subscription', () => {
       transactionStatus: 'ACTC',
       final: false,
       since: 1,
+      attempts: 0,
       failedAttempts: 0,
     });
     assert.equal(withReads(first, { status: status('ACTC') }, at(2)), first);
