@@ -205,7 +205,6 @@ export function createServices(
     messages: webhookMessages,
     table: createSubscriptionTable(database),
     keys: encryptedState.keys ?? [],
-    keyValues: state.keyValues,
     events: statusCache.events,
     paymentKeyOf,
     log,

@@ -6,12 +6,14 @@ import type { State } from '../state/ports.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { createEventRate } from './event-rate.ts';
 import { createPollBudget, type PollBudget } from './poll-budget.ts';
+import { createPaymentPolls, type PaymentPolls } from './poll-payment.ts';
 import { createPoller, type Poller } from './poller.ts';
 import { createStatusListeners, type StatusListeners } from './status-listeners.ts';
 import { createStatusReads, type ResourceReads, type StatusReads } from './status-reads.ts';
 
 export interface NotificationServices {
   readonly statusListeners: StatusListeners;
+  readonly paymentPolls: PaymentPolls;
   readonly poller: Poller;
   readonly reads: StatusReads & ResourceReads;
   /** Counts the events of reads that are no requests of a TPP. */
@@ -77,11 +79,13 @@ export function createNotifications({
   metrics.addGaugeSource('penstock_polls_overdue', () =>
     budget.overdue().map(({ environment, count }) => ({ labels: { environment }, value: count })),
   );
-  const poller = createPoller({ keyValues, events, reads, budget, metrics, now });
+  const paymentPolls = createPaymentPolls({ keyValues, events, reads, metrics });
+  const poller = createPoller({ polls: paymentPolls, events, reads, budget, metrics, now });
   return {
     statusListeners,
     reads,
     budget,
+    paymentPolls,
     poller,
     onReadEvent,
     figures: () => ({

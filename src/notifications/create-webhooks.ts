@@ -2,7 +2,6 @@
 
 import type { EncryptionKeys } from '../config/encryption-keys.ts';
 import type { PaymentOfTenant, StatusEvents } from '../request/statuses.ts';
-import type { KeyValues } from '../state/ports.ts';
 import { deleteInBatches } from '../store/delete-in-batches.ts';
 import type { SubscriptionTable } from '../store/subscriptions.ts';
 import type { WebhookMessageTable } from '../store/webhook-messages.ts';
@@ -16,6 +15,7 @@ import {
 import { createDeliveries } from './deliver-messages.ts';
 import { createManageSubscriptions, type ManageSubscriptions } from './manage-subscriptions.ts';
 import type { PollBudget } from './poll-budget.ts';
+import type { PaymentPolls } from './poll-payment.ts';
 import { createSubscriptionPolls } from './poll-subscriptions.ts';
 import { createSubscriptionReader, type ReadableSubscription } from './read-subscription.ts';
 import type { ResourceReads, StatusReads } from './status-reads.ts';
@@ -46,9 +46,9 @@ interface WebhooksDependencies {
   readonly messages: Pick<WebhookMessageTable, 'figures' | 'deleteOld'>;
   /** What subscriptions contain is encrypted with the first one. */
   readonly keys: readonly [] | EncryptionKeys;
-  readonly keyValues: KeyValues;
-  readonly events: StatusEvents;
-  readonly reads: StatusReads & ResourceReads;
+  readonly paymentPolls: PaymentPolls;
+  readonly events: Pick<StatusEvents, 'subscribe'>;
+  readonly reads: Pick<StatusReads, 'current'> & ResourceReads;
   readonly budget: PollBudget;
   /** The key of a payment in the cache. */
   readonly paymentKeyOf: (environmentId: string, paymentId: string) => string;
@@ -68,7 +68,7 @@ export function createWebhooks({
   table,
   messages,
   keys,
-  keyValues,
+  paymentPolls,
   events,
   reads,
   budget,
@@ -172,11 +172,9 @@ export function createWebhooks({
     isAllowed: (subscription) =>
       clientOf(subscription) !== undefined && environmentNameOf(subscription) !== undefined,
     reader: createSubscriptionReader({
-      keyValues,
-      events,
+      polls: paymentPolls,
       reads,
       budget,
-      metrics,
       readableOf,
       authorisationReadOf: (...authorisation) => webhooks.current?.authorisationReadOf(...authorisation),
       intervalMs,

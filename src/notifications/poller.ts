@@ -10,10 +10,9 @@
 import type { Finality } from '../pis/transaction-status.ts';
 import { createLinkedList, type LinkedList } from '../request/linked-list.ts';
 import type { PaymentOfTenant, RecordedStatus, ShownStatus, StatusEvents } from '../request/statuses.ts';
-import type { KeyValues } from '../state/ports.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { PollBudget, Urgency } from './poll-budget.ts';
-import { keptMsOf, maxKeptAfterFailureMs, pollLeaseName, takePollLease } from './poll-lease.ts';
+import { isRefused, keptMsOf, maxKeptAfterFailureMs, type PaymentPolls } from './poll-payment.ts';
 import {
   isInstantProduct,
   type PolledStatus,
@@ -45,9 +44,9 @@ export interface Poller {
 }
 
 interface PollerDependencies {
-  readonly keyValues: KeyValues;
-  readonly events: StatusEvents;
-  readonly reads: StatusReads;
+  readonly polls: PaymentPolls;
+  readonly events: Pick<StatusEvents, 'subscribe'>;
+  readonly reads: Pick<StatusReads, 'current'>;
   readonly budget: Pick<PollBudget, 'take' | 'giveBack'>;
   readonly metrics: Pick<Metrics, 'increment'>;
   /** Milliseconds since 1970, by the clock of the status cache, which is never set back. */
@@ -100,7 +99,7 @@ const longWaitMs = 50;
 const maxClockSkewMs = 1_000;
 
 export function createPoller({
-  keyValues,
+  polls,
   events,
   reads,
   budget,
@@ -216,17 +215,16 @@ export function createPoller({
     const listener = mostUrgent(watch);
     if (!listener) return checkMs;
     const { target } = listener;
-    const lease = await takePollLease(keyValues, pollLeaseName(watch, recorded.generation));
+    const lease = await polls.takeLease(watch, recorded);
     if (!lease) {
       watch.readNotifications = notifications; // each notification begins a generation: the holder of the lease reads after it
       return retryMs;
     }
     const duePoll = { environment: target.environment, tenantId: watch.tenantId, urgency: listener.urgency };
-    const count = (outcome: PollOutcome) =>
-      metrics.increment('penstock_polls_total', { environment: target.environment, outcome });
     const askedAtMs = now();
     if (!(await budget.take(duePoll, () => watch.listeners.size() > 0))) {
-      if (watch.listeners.size() > 0) count('dropped');
+      if (watch.listeners.size() > 0)
+        metrics.increment('penstock_polls_total', { environment: target.environment, outcome: 'dropped' });
       await lease.release();
       return retryMs;
     }
@@ -239,28 +237,30 @@ export function createPoller({
         return 0;
       }
     }
-    const { hash, sinceMs } = recorded;
     const readAtMs = Math.max(recorded.readAtMs, watch.polledAtMs);
     const intervalMs = intervalMsOf(schedule, watch, recorded, readAtMs);
     watch.readNotifications = watch.notifications;
-    const result = await reads.read(target, watch.isInstant && intervalMs ? keptMsOf(intervalMs) : undefined);
+    const result = await polls.read({
+      lease,
+      target,
+      recorded,
+      knownHash: recorded.hash ?? listener.known.hash,
+      maxCachedAgeMs: watch.isInstant && intervalMs ? keptMsOf(intervalMs) : undefined,
+      intervalMs: (read) => nextIntervalMs(schedule, watch, read, recorded.sinceMs),
+    });
     watch.polledAtMs = now();
-    count(outcomeOf(result, hash));
-    if (isRefused(result))
-      await lease.release(); // another instance may have other credentials
-    else await lease.keep(keptMs(schedule, watch, result, sinceMs));
-    const isAffected = apply(watch, listener, result);
-    // The cache publishes a change only if it knew the status before.
-    if (isAffected && hash === undefined) events.publish({ what: 'changed', ...paymentOf(watch) });
-    return isAffected ? afterChangeMs : 0;
+    return apply(watch, listener, result) ? afterChangeMs : 0;
   }
 
-  function keptMs(schedule: ScheduleSettings, watch: Watch, result: PollResult, sinceMs: number): number {
-    const intervalMs =
-      result.kind === 'status'
-        ? pollIntervalMs(schedule, polledStatus(watch, result.shown.finality, watch.polledAtMs - sinceMs))
-        : retryIntervalMs(maxKeptAfterFailureMs, watch.failures + 1);
-    return keptMsOf(intervalMs ?? checkMs);
+  /** @param sinceMs since when the payment had its status before */
+  function nextIntervalMs(
+    schedule: ScheduleSettings,
+    watch: Watch,
+    result: PollResult,
+    sinceMs: number,
+  ): number {
+    if (result.kind !== 'status') return retryIntervalMs(maxKeptAfterFailureMs, watch.failures + 1);
+    return pollIntervalMs(schedule, polledStatus(watch, result.shown.finality, now() - sinceMs)) ?? checkMs;
   }
 
   /** @param polled the listener whose credentials were used @returns whether a listener knows another status */
@@ -304,18 +304,6 @@ export function createPoller({
   };
 }
 
-export type PollOutcome = 'changed' | 'unchanged' | 'refused' | 'failed' | 'dropped';
-
-/** Whether the next poll needs other credentials, or a listener must read the status with all of its fields. */
-const isRefused = ({ kind }: PollResult) => kind === 'refused' || kind === 'rejected';
-
-/** @param hash of the status before the poll */
-function outcomeOf(result: PollResult, hash: string | undefined): PollOutcome {
-  if (isRefused(result)) return 'refused';
-  if (result.kind !== 'status') return 'failed';
-  return result.shown.hash === hash ? 'unchanged' : 'changed';
-}
-
 /** @returns whether a listener is affected */
 function notify({ listeners }: Watch, isAffected: (listener: StatusListener) => boolean): boolean {
   const affected = listeners.toArray().filter(isAffected);
@@ -330,8 +318,6 @@ function mostUrgent({ listeners, refused }: Watch): StatusListener | undefined {
   const candidates = accepted.length > 0 ? accepted : all;
   return candidates.findLast(({ urgency }) => urgency === 'listener') ?? candidates.at(-1);
 }
-
-const paymentOf = ({ tenantId, paymentKey }: Watch): PaymentOfTenant => ({ tenantId, paymentKey });
 
 const nameOf = ({ tenantId, paymentKey }: PaymentOfTenant) => `${paymentKey} ${tenantId}`;
 

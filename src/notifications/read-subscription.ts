@@ -1,19 +1,17 @@
 /**
  * The reads for one subscription: the status of its payment, and of the authorisations that run.
  *
- * A payment that is also waited for has one poller: the subscription takes the same lease as the poller of the waiting reads, and
- * uses what that has read.
+ * A payment that is also waited for is polled once for both (poll-payment.ts): the subscription uses what was read for the waiting reads.
+ * It takes the lease after the permit, not before it: its patient polls do not hold up those that are urgent.
  */
 
 import type { Operation } from '../pis/operations.ts';
 import type { Client } from '../request/messages.ts';
 import { authorisationIdsIn } from '../request/read-content.ts';
-import type { PaymentOfTenant, RecordedStatus, ShownStatus, StatusEvents } from '../request/statuses.ts';
-import type { KeyValues } from '../state/ports.ts';
-import type { Metrics } from '../telemetry/metrics.ts';
+import type { PaymentOfTenant, RecordedStatus, ShownStatus } from '../request/statuses.ts';
 import { type Authorisation, scaStatusOf } from './authorisations.ts';
 import type { PollBudget } from './poll-budget.ts';
-import { keptMsOf, maxKeptAfterFailureMs, pollLeaseName, takePollLease } from './poll-lease.ts';
+import { keptMsOf, type PaymentPolls } from './poll-payment.ts';
 import { isInstantProduct } from './poll-schedule.ts';
 import type { PollTarget } from './poll-target.ts';
 import type { PollResult, ResourceReads, StatusReads } from './status-reads.ts';
@@ -60,11 +58,9 @@ export interface SubscriptionReader {
 }
 
 interface SubscriptionReaderDependencies {
-  readonly keyValues: KeyValues;
-  readonly events: Pick<StatusEvents, 'publish'>;
-  readonly reads: StatusReads & ResourceReads;
+  readonly polls: PaymentPolls;
+  readonly reads: Pick<StatusReads, 'current'> & ResourceReads;
   readonly budget: Pick<PollBudget, 'take' | 'giveBack'>;
-  readonly metrics: Pick<Metrics, 'increment'>;
   /** `undefined` if the settings do not allow to read it. */
   readonly readableOf: (subscription: Subscription) => ReadableSubscription | undefined;
   /** The read of an authorisation, or of the list; `undefined` if the settings do not accept its path. */
@@ -84,11 +80,9 @@ const otherPollerMs = 2_000;
 const maxClockSkewMs = 1_000;
 
 export function createSubscriptionReader({
-  keyValues,
-  events,
+  polls,
   reads,
   budget,
-  metrics,
   readableOf,
   authorisationReadOf,
   intervalMs,
@@ -122,32 +116,22 @@ export function createSubscriptionReader({
     // A TPP, or the poller of the waiting reads, may have read it since.
     const recorded = await recordedOf(payment.paymentKey);
     const leftNowMs = recorded ? dueInMs(subscription, recorded) : 0;
-    const lease =
-      recorded && leftNowMs <= 0
-        ? await takePollLease(keyValues, pollLeaseName(payment, recorded.generation))
-        : undefined;
+    const lease = recorded && leftNowMs <= 0 ? await polls.takeLease(payment, recorded) : undefined;
     if (!recorded || !lease) {
       budget.giveBack(environment);
       if (!recorded) return { kind: 'dropped' };
       const interval = intervalMs(subscription, now()) ?? otherPollerMs;
       return { kind: 'known', dueInMs: leftNowMs > 0 ? leftNowMs : Math.min(interval, otherPollerMs) };
     }
-    const result = await reads.read(targetOf(subscription, readable), maxCachedAgeMs(subscription));
-    const outcome =
-      result.kind === 'status' && result.shown.hash === subscription.status?.hash
-        ? 'unchanged'
-        : outcomes[result.kind];
-    metrics.increment('penstock_polls_total', { environment, outcome });
-    if (result.kind === 'refused') await lease.release();
-    else await lease.keep(keptMsOf(keptIntervalMs(subscription, result)));
-    // The cache publishes a change only if it knew the status before.
-    if (outcome === 'changed' && recorded.hash === undefined) events.publish({ what: 'changed', ...payment });
+    const result = await polls.read({
+      lease,
+      target: targetOf(subscription, readable),
+      recorded,
+      knownHash: subscription.status?.hash,
+      maxCachedAgeMs: maxCachedAgeMs(subscription),
+      intervalMs: () => intervalMs(subscription, now()) ?? otherPollerMs,
+    });
     return statusReadOf(result);
-  }
-
-  function keptIntervalMs(subscription: Subscription, { kind }: PollResult): number {
-    const interval = intervalMs(subscription, now()) ?? otherPollerMs;
-    return kind === 'status' ? interval : Math.min(interval, maxKeptAfterFailureMs);
   }
 
   /** The cache may keep a status for longer than an instant payment is left unread. */
@@ -181,8 +165,6 @@ const targetOf = (
   { headers }: Subscription,
   { client, operation, environment, payment }: ReadableSubscription,
 ): PollTarget => ({ ...payment, client, operation: { ...operation, lane: 'status' }, environment, headers });
-
-const outcomes = { status: 'changed', refused: 'refused', rejected: 'refused', failed: 'failed' } as const;
 
 function statusReadOf(result: PollResult): StatusReadResult {
   switch (result.kind) {

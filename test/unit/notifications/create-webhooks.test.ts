@@ -9,6 +9,7 @@ import { createMemoryState } from '../../../src/state/memory.ts';
 import type { WorkQueue } from '../../../src/store/subscriptions.ts';
 import { createWebhookMessageTable } from '../../../src/store/webhook-messages.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
+import { pollsOf } from '../../kit/payment-polls.ts';
 import { subscriptionSince } from '../../kit/subscription.ts';
 import { newSubscriptions } from '../../kit/subscription-table.ts';
 import { until } from '../../kit/within.ts';
@@ -33,7 +34,6 @@ const subscription = subscriptionSince(0, {
 
 /** Webhooks of this configuration. `searched`: the queues that were searched for due work. */
 async function startWebhooks(t: TestContext, clients: WebhookConfig['clients'] = new Map()) {
-  const { keyValues } = createMemoryState();
   const { database, table, store, put } = await newSubscriptions(t);
   const searched: WorkQueue[] = [];
   const webhooks = createWebhooks({
@@ -46,13 +46,12 @@ async function startWebhooks(t: TestContext, clients: WebhookConfig['clients'] =
     },
     keys: [],
     messages: createWebhookMessageTable(database),
-    events: { publish() {}, subscribe: () => () => {} },
+    events: { subscribe: () => () => {} },
+    paymentPolls: pollsOf(createMemoryState().keyValues),
     reads: {
       current: undefined,
-      read: async () => ({ kind: 'failed' }),
       readJson: async () => ({ kind: 'failed' }),
     },
-    keyValues,
     budget: { take: async () => true, giveBack() {}, overdue: () => [] },
     paymentKeyOf: (environmentId, paymentId) => `${environmentId} ${paymentId}`,
     log() {},

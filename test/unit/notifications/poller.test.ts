@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { pollLeaseName } from '../../../src/notifications/poll-lease.ts';
 import type { PollTarget } from '../../../src/notifications/poll-target.ts';
 import { createPoller, type StatusListener } from '../../../src/notifications/poller.ts';
 import type { PollPipeline, PollResult, StatusReads } from '../../../src/notifications/status-reads.ts';
 import { stateUnavailable } from '../../../src/request/errors.ts';
 import type { RecordedStatus, ShownStatus, StatusEvent } from '../../../src/request/statuses.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
+import { pollsOf } from '../../kit/payment-polls.ts';
 import { simulateTime } from '../../kit/simulated-time.ts';
 import { operation } from './status-read.ts';
 
@@ -103,7 +103,7 @@ function startInstances(t: TestContext, count = 1, pendingTtlMs = second) {
       },
     };
     return createPoller({
-      keyValues,
+      polls: pollsOf(keyValues, { events, reads }),
       events,
       reads,
       budget: permits,
@@ -252,7 +252,8 @@ describe('the poller of a payment', () => {
     setRecorded(old); // the next poll is due in 100 seconds
     listen(0, 'one');
     await time.pass(second, 50);
-    await keyValues.writeIfAbsent(pollLeaseName(payment, '2'), 'another instance', 60 * second);
+    const lease = await pollsOf(keyValues).takeLease(payment, { generation: '2' });
+    await lease?.keep(60 * second);
     hooks.beforeLease = () => {
       hooks.beforeLease = () => {};
       setRecorded({ ...old, generation: '3' });
@@ -462,9 +463,10 @@ test('a poller whose lease cannot be taken tries again', async (t) => {
     },
     read: never,
   };
+  const events = { publish() {}, subscribe: () => () => {} };
   const poller = createPoller({
-    keyValues: failing,
-    events: { publish() {}, subscribe: () => () => {} },
+    polls: pollsOf(failing, { events, reads }),
+    events,
     reads,
     budget: { take: async () => true, giveBack() {} },
     metrics: { increment() {} },

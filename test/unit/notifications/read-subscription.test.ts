@@ -2,12 +2,12 @@
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { pollLeaseName, takePollLease } from '../../../src/notifications/poll-lease.ts';
 import { createSubscriptionReader } from '../../../src/notifications/read-subscription.ts';
 import type { JsonResult, PollPipeline, PollResult } from '../../../src/notifications/status-reads.ts';
 import type { Subscription } from '../../../src/notifications/subscription.ts';
 import type { RecordedStatus, StatusEvent } from '../../../src/request/statuses.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
+import { pollsOf } from '../../kit/payment-polls.ts';
 import { simulateTime } from '../../kit/simulated-time.ts';
 import { subscriptionSince } from '../../kit/subscription.ts';
 import { operation } from './status-read.ts';
@@ -58,14 +58,17 @@ function start(t: TestContext, overrides: Partial<Subscription> = {}) {
     },
   };
   const reader = createSubscriptionReader({
-    keyValues,
-    events: { publish: (event) => void events.push(event) },
+    polls: pollsOf(keyValues, {
+      events: { publish: (event) => void events.push(event) },
+      reads: {
+        async read({ operation: { path, lane } }, maxCachedAgeMs) {
+          reads.push({ path, lane, maxCachedAgeMs });
+          return bank.result;
+        },
+      },
+    }),
     reads: {
       current,
-      async read({ operation: { path, lane } }, maxCachedAgeMs) {
-        reads.push({ path, lane, maxCachedAgeMs });
-        return bank.result;
-      },
       async readJson({ operation: { path, lane } }) {
         reads.push({ path, lane, maxCachedAgeMs: undefined });
         return bank.json;
@@ -81,7 +84,6 @@ function start(t: TestContext, overrides: Partial<Subscription> = {}) {
         permits.givenBack += 1;
       },
     },
-    metrics: { increment() {} },
     readableOf: () => ({
       client: { name: 'client', tenant: 'tenant', environments: ['sandbox'] },
       operation,
@@ -144,7 +146,7 @@ describe('the read of a subscribed status', () => {
   test('leaves the payment to a poller that holds its lease, and keeps the lease for the interval itself', async (t) => {
     const { time, keyValues, bank, reads, permits, shows, record, readStatus } = start(t);
     record({ readAtMs: 0 }); // the bank forbids to store its responses
-    const other = await takePollLease(keyValues, pollLeaseName(payment, '1'));
+    const other = await pollsOf(keyValues).takeLease(payment, { generation: '1' });
     assert.deepEqual(await readStatus(), { kind: 'known', dueInMs: 2 * second });
     assert.deepEqual([reads.length, permits], [0, { taken: 1, givenBack: 1 }]);
 
@@ -152,9 +154,9 @@ describe('the read of a subscribed status', () => {
     bank.result = shows('ACTC');
     assert.equal((await readStatus()).kind, 'status');
     await time.pass(4 * second, 500);
-    assert.equal(await takePollLease(keyValues, pollLeaseName(payment, '1')), undefined);
+    assert.equal(await pollsOf(keyValues).takeLease(payment, { generation: '1' }), undefined);
     await time.pass(second, 500);
-    assert.ok(await takePollLease(keyValues, pollLeaseName(payment, '1')));
+    assert.ok(await pollsOf(keyValues).takeLease(payment, { generation: '1' }));
   });
 
   test('gives its permit back if the status was read while it waited for it', async (t) => {
@@ -171,7 +173,7 @@ describe('the read of a subscribed status', () => {
     bank.result = shows('ACTC');
     let isFree: boolean | undefined;
     onPermit(async () => {
-      const lease = await takePollLease(keyValues, pollLeaseName(payment, '1'));
+      const lease = await pollsOf(keyValues).takeLease(payment, { generation: '1' });
       isFree = lease !== undefined;
       await lease?.release();
     });
