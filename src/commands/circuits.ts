@@ -1,4 +1,4 @@
-/** `penstock circuits`: shows the circuit of each environment and lane. `penstock circuits hold`: holds or releases one. */
+/** `penstock circuits`: shows the circuit of each environment and lane. `penstock circuits hold` and `release`: for one. */
 
 import { z } from 'zod';
 import type { AdminClient } from './admin-client.ts';
@@ -46,28 +46,39 @@ export async function showCircuits(call: AdminClient): Promise<CommandOutput> {
   );
 }
 
-interface HoldOptions {
+interface ReleaseOptions {
   readonly environment: string;
   readonly lane: string;
-  /** `open`, `closed`, or `none` to release the circuit. */
-  readonly hold: string;
   readonly reason: string;
+}
+
+interface HoldOptions extends ReleaseOptions {
+  /** `open` or `closed`. */
+  readonly hold: string;
   /** A duration such as `10min`; the gateway has a default. */
   readonly duration: string | undefined;
 }
 
 /** Prints the circuit afterwards. */
-export async function holdCircuit(
+export const holdCircuit = (
   call: AdminClient,
-  { environment, lane, hold, reason, duration }: HoldOptions,
+  { hold, reason, duration, ...circuit }: HoldOptions,
+): Promise<CommandOutput> =>
+  changeCircuit(call, circuit, { hold, reason, ...(duration !== undefined && { for: duration }) });
+
+/** Prints the circuit afterwards. */
+export const releaseCircuit = (
+  call: AdminClient,
+  { reason, ...circuit }: ReleaseOptions,
+): Promise<CommandOutput> => changeCircuit(call, circuit, { hold: null, reason });
+
+async function changeCircuit(
+  call: AdminClient,
+  { environment, lane }: Pick<ReleaseOptions, 'environment' | 'lane'>,
+  change: Readonly<Record<string, string | null>>,
 ): Promise<CommandOutput> {
   const path = `/circuits/${encodeURIComponent(environment)}/${encodeURIComponent(lane)}`;
-  const body = {
-    hold: hold === 'none' ? null : hold,
-    reason,
-    ...(duration !== undefined && { for: duration }),
-  };
-  const data = successBody(await call('PUT', path, body));
+  const data = successBody(await call('PUT', path, change));
   return success(formatCircuit(parseBody(circuitBody, data)), data);
 }
 

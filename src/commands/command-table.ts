@@ -24,6 +24,11 @@ const filterOptions: readonly OptionName[] = [
 
 const lanes = ['write', 'read', 'status'];
 
+const circuitArguments: Command['arguments'] = [
+  { syntax: '<environment>', description: 'the environment' },
+  { syntax: '<lane>', description: 'the lane', choices: lanes },
+];
+
 const outcomes = ['happened', 'did-not-happen'];
 
 export const commands: readonly Command[] = [
@@ -177,14 +182,13 @@ export const commands: readonly Command[] = [
   },
   {
     name: 'circuits hold',
-    summary: 'Hold a circuit open or closed for some time, on all instances, or release it',
+    summary: 'Hold a circuit open or closed for some time, on all instances',
     arguments: [
-      { syntax: '<environment>', description: 'the environment' },
-      { syntax: '<lane>', description: 'the lane', choices: lanes },
+      ...circuitArguments,
       {
         syntax: '<state>',
-        description: 'open: send no call; closed: send every call; none: release the circuit',
-        choices: ['open', 'closed', 'none'],
+        description: 'open: send no call; closed: send every call',
+        choices: ['open', 'closed'],
       },
     ],
     usage: ['<environment> <lane> <state> --reason <text> [options]'],
@@ -193,6 +197,18 @@ export const commands: readonly Command[] = [
     run: async (options, environment = '', lane = '', hold = '') => {
       const change = { environment, lane, hold, reason: reasonIn(options), duration: options.for };
       return (await import('./circuits.ts')).holdCircuit(await connect(options), change);
+    },
+  },
+  {
+    name: 'circuits release',
+    summary: 'Release a circuit that is held, on all instances',
+    arguments: circuitArguments,
+    usage: ['<environment> <lane> --reason <text> [options]'],
+    options: ['reason', ...gatewayOptions],
+    example: "circuits release production write --reason 'the maintenance has ended'",
+    run: async (options, environment = '', lane = '') => {
+      const change = { environment, lane, reason: reasonIn(options) };
+      return (await import('./circuits.ts')).releaseCircuit(await connect(options), change);
     },
   },
   {

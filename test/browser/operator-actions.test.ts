@@ -44,6 +44,34 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
     assert.equal((await call(gateway.url, initiation)).status, 201);
   });
 
+  test('hold a circuit of production only after its name was typed, and release it without', async (t) => {
+    const bank = await startBank(t);
+    const gateway = await startGateway(t, {
+      environments: { active: 'production', production: { baseUrl: bank.baseUrl } },
+    });
+    const page = await pages.signIn(t, gateway);
+    await page.getByRole('button', { name: 'Hold read of production' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Hold circuit: production, read' });
+    await dialog.getByLabel(/Hold open/).check();
+    await dialog.getByLabel('Reason').fill('the bank has called');
+    const [apply, name] = [
+      dialog.getByRole('button', { name: 'Apply' }),
+      dialog.getByLabel('Type production to confirm'),
+    ];
+    await name.fill('sandbox');
+    await apply.click();
+    assert.equal(await name.evaluate((one: HTMLInputElement) => one.validity.patternMismatch), true);
+    await name.fill('production');
+    await apply.click();
+    await page.getByRole('article', { name: 'production' }).getByText('held open').waitFor();
+
+    await page.getByRole('button', { name: 'Hold read of production' }).click();
+    assert.equal(await name.isVisible(), false);
+    await dialog.getByLabel('Reason').fill('all is well');
+    await apply.click();
+    await page.getByText('production: read circuit released.').waitFor();
+  });
+
   test('resolve a payment in doubt as happened, with the payment id that the bank gave', async (t) => {
     const { bank, gateway } = await startGatewayWithBank(t);
     bank.injectFault({ name: 'reset', strikes: 'after-effect' }, { times: 1 });

@@ -191,7 +191,7 @@ test('commands reach a gateway by --url, with the token of a file and without a 
   const [circuit] = JSON.parse((await runAs('bob', 'circuits', '--json')).stdout);
   assert.deepEqual([circuit.lane, circuit.hold], ['write', 'open']);
 
-  const released = await runAs('olga', 'circuits', 'hold', 'sandbox', 'write', 'none', '--reason', 'over');
+  const released = await runAs('olga', 'circuits', 'release', 'sandbox', 'write', '--reason', 'over');
   assert.equal(released.exitCode, 0, released.stderr);
   assert.equal((await call(served.url, initiation)).status, 201);
 

@@ -51,7 +51,7 @@ const skipWithout = (shell: string) =>
 
 /** Each line that ends in the word to complete, with its candidates. */
 const expected: readonly (readonly [line: string, candidates: readonly string[]])[] = [
-  ['penstock circuits hold production write ', ['open', 'closed', 'none']],
+  ['penstock circuits hold production write ', ['open', 'closed']],
   ['penstock environment use production --rea', ['--reason']],
   ['penstock config ', ['show', 'diff']],
 ];

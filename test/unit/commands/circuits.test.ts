@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { holdCircuit, showCircuits } from '../../../src/commands/circuits.ts';
+import { holdCircuit, releaseCircuit, showCircuits } from '../../../src/commands/circuits.ts';
 import { fakeAdminClient } from './fake-admin-client.ts';
 
 const until = '2026-11-21T01:02:03.000Z';
@@ -53,9 +53,9 @@ describe('penstock circuits hold', () => {
     assert.deepEqual(calls, [['PUT', '/circuits/sand%20box/write', body]]);
   });
 
-  test('releases the circuit with the state none', async () => {
+  test('is undone by release', async () => {
     const { call, calls } = fakeAdminClient(200, { ...held, hold: null, until: null, reason: null });
-    await holdCircuit(call, { ...change, hold: 'none', duration: undefined });
+    await releaseCircuit(call, change);
     assert.deepEqual(calls[0]?.[2], { hold: null, reason: 'maintenance' });
   });
 });

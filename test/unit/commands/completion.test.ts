@@ -14,7 +14,7 @@ describe('the completion', () => {
     ['environment ', ['use', 'moved', 'rename']],
     ['--config penstock.yaml audit ', ['list', 'verify']],
     ['circuits hold production ', ['write', 'read', 'status']],
-    ['circuits hold production write ', ['open', 'closed', 'none']],
+    ['circuits hold production write ', ['open', 'closed']],
     ['circuits --json hold production write c', ['closed']],
     ['in-doubt 4711 h', ['happened']],
     ['notifications sub-1 ', ['resend', 'end']],
