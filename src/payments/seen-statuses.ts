@@ -3,6 +3,7 @@
  * unreachable, the newest changes are kept in memory.
  */
 
+import { setImmediate } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import type { Operation } from '../pis/operations.ts';
 import { identitiesOf } from '../request/identities.ts';
@@ -13,10 +14,11 @@ import type { PaymentHistoryTable, SeenBy, SeenStatus } from '../store/payment-h
 
 /** The last status of so many payments is remembered, so that an unchanged one costs nothing. */
 const maxRemembered = 100_000;
-/** What waits for the database. About 300 bytes each. */
+/** What waits for the database, about 300 bytes each, and how many of the oldest ones are given up if there are more. */
 const maxWaiting = 20_000;
-/** So many are stored with one statement. */
-const maxBatch = 1_000;
+const maxForgotten = 1_000;
+/** So many are stored with one statement: SQLite takes 2 ms for them, for which requests wait. */
+const maxBatch = 100;
 
 /** A text of the bank that is no code is not stored. */
 const statusCode = /^[A-Z]{4}$/;
@@ -31,13 +33,14 @@ export type SeenStatuses = ReturnType<typeof createSeenStatuses>;
 export function createSeenStatuses(table: Pick<PaymentHistoryTable, 'insertStatuses'>) {
   const last = new LRUCache<string, string>({ max: maxRemembered });
   let waiting: Waiting[] = [];
+  let flushing: Promise<void> | undefined;
 
   function note(seen: SeenStatus): void {
     const key = keyOf(seen);
     if (last.get(key) === seen.status) return;
     last.set(key, seen.status);
     waiting.push({ ...seen, seenAtMs: performance.now() });
-    if (waiting.length > maxWaiting) waiting.splice(0, maxBatch).forEach(forget);
+    if (waiting.length > maxWaiting) waiting.splice(0, maxForgotten).forEach(forget);
   }
 
   /** The next answer with this status is noted again. */
@@ -53,6 +56,20 @@ export function createSeenStatuses(table: Pick<PaymentHistoryTable, 'insertStatu
     for (const index of refused.keys()) {
       const seen = batch[index];
       if (seen) forget(seen);
+    }
+  }
+
+  async function storeAll(): Promise<void> {
+    while (waiting.length > 0) {
+      const batch = waiting.slice(0, maxBatch);
+      try {
+        await store(batch);
+      } catch {
+        return;
+      }
+      const stored = new Set(batch);
+      waiting = waiting.filter((seen) => !stored.has(seen));
+      await setImmediate(); // requests are served in between: SQLite answers in the same turn of the event loop
     }
   }
 
@@ -73,17 +90,11 @@ export function createSeenStatuses(table: Pick<PaymentHistoryTable, 'insertStatu
     },
 
     /** To be called every second, and at the end. Never rejects: the next call tries again. */
-    async flush(): Promise<void> {
-      while (waiting.length > 0) {
-        const batch = waiting.slice(0, maxBatch);
-        try {
-          await store(batch);
-        } catch {
-          return;
-        }
-        const stored = new Set(batch);
-        waiting = waiting.filter((seen) => !stored.has(seen));
-      }
+    flush(): Promise<void> {
+      flushing ??= storeAll().finally(() => {
+        flushing = undefined;
+      });
+      return flushing;
     },
   };
 }

@@ -39,8 +39,8 @@ interface RequestRecordsDependencies {
   readonly now?: () => number;
 }
 
-/** In one statement. */
-const recordsPerWrite = 250;
+/** In one statement: SQLite takes 5 ms for them, for which requests wait. */
+const recordsPerWrite = 100;
 /** Rows of figures, of errors and of shares that wait while the database is unavailable. */
 const maxUnwritten = 10_000;
 /** Of a row, besides its texts: with its entries in the indexes. Bytes. */
@@ -65,10 +65,12 @@ export function createRequestRecords({
   /** What has happened to a record: one that changes after its end comes again. */
   const progress = new WeakMap<RequestRecord, 'counted' | 'stored' | 'dropped'>();
   let flushing: Promise<boolean> | undefined;
+  /** The flush that begins when this one ends. */
+  let next: Promise<boolean> | undefined;
   /** Whether the database is unavailable: then only the flush of each second writes. */
   let hasFailed = false;
   unstored.onBatch(recordsPerWrite, () => {
-    if (!flushing && !hasFailed) void flush();
+    if (!flushing && !hasFailed) void begin(storeRecords);
   });
 
   function countNotStored(requests: number): void {
@@ -114,28 +116,28 @@ export function createRequestRecords({
     }
   }
 
-  async function storeAll(): Promise<boolean> {
+  /** Stores the records that wait. @throws DatabaseError */
+  async function storeRecords(): Promise<void> {
+    for (let taken = take(); taken.length > 0; taken = take()) {
+      await storeSome(taken);
+      await setImmediate(); // requests are served in between: SQLite answers in the same turn of the event loop
+    }
+  }
+
+  /** @throws DatabaseError */
+  async function storeAll(): Promise<void> {
     for (const [tenant, requests] of unstored.takeEvicted()) {
       shares.addNotStored(tenant, requests);
       countNotStored(requests);
     }
     for (const row of minutes.add(liveStats.recent())) figures.set(String(row.minute), row);
     takeErrors();
-    try {
-      for (let taken = take(); taken.length > 0; taken = take()) {
-        await storeSome(taken);
-        await setImmediate(); // requests are served in between: SQLite answers in the same turn of the event loop
-      }
-      takeErrors();
-      await figures.write();
-      await errorRows.write();
-      for (const row of shares.takeChanged()) shareRows.set(JSON.stringify([row.period, row.tenant]), row);
-      await shareRows.write();
-      hasFailed = false;
-    } catch {
-      hasFailed = true; // the next flush tries again; a repeated write has no effect
-    }
-    return !hasFailed;
+    await storeRecords();
+    takeErrors();
+    await figures.write();
+    await errorRows.write();
+    for (const row of shares.takeChanged()) shareRows.set(JSON.stringify([row.period, row.tenant]), row);
+    await shareRows.write();
   }
 
   const take = () => unstored.take(recordsPerWrite);
@@ -144,13 +146,32 @@ export function createRequestRecords({
     for (const row of errors.takeChanged()) errorRows.set(errorKeyOf(row), row);
   }
 
-  /** What has ended before the call is stored afterwards. Writes never run at the same time. */
-  async function flush(): Promise<boolean> {
-    await flushing;
-    flushing ??= storeAll().finally(() => {
-      flushing = undefined;
-    });
+  /** Never rejects: the next flush tries again, and a repeated write has no effect. */
+  function begin(store: () => Promise<void>): Promise<boolean> {
+    flushing = store()
+      .then(
+        () => false,
+        () => true,
+      )
+      .then((failed) => {
+        hasFailed = failed;
+        flushing = undefined;
+        return !failed;
+      });
     return flushing;
+  }
+
+  async function flushNext(): Promise<boolean> {
+    do await flushing;
+    while (flushing);
+    next = undefined;
+    return begin(storeAll);
+  }
+
+  /** What has ended before the call is stored afterwards. Writes never run at the same time. */
+  function flush(): Promise<boolean> {
+    next ??= flushNext();
+    return next;
   }
 
   const reader = { table, flush, keepFor: () => settings().keepFor, tenants: tenantNames, now };

@@ -97,7 +97,8 @@ describe('PostgreSQL with a synchronous standby', { skip: skipWithoutPostgres },
   test('fails over with 200 payments pending: none is paid twice, and no outcome is lost', async (t) => {
     const postgres = await startReplicatedPostgres(t, 'standby');
     const fleet = await startLocalPaymentFleet(t, null, 3, stateOn(postgres));
-    fleet.bank.injectFault({ name: 'latency', ms: 1_500, strikes: 'before-effect' }, { times: 200 });
+    const untilEndDelays = { name: 'latency', ms: 600_000, strikes: 'before-effect' } as const;
+    fleet.bank.injectFault(untilEndDelays, { times: 200 });
     const payments = fleet.newPayments(200);
     const before = fleet.bank.payments.length;
     const pending = payments.map((payment) => fleet.send(payment));
@@ -108,7 +109,9 @@ describe('PostgreSQL with a synchronous standby', { skip: skipWithoutPostgres },
       );
       return row?.sending === 200;
     });
-    await postgres.failOver();
+    const promotion = postgres.failOver();
+    fleet.bank.endDelays(); // the bank answers while the primary dies
+    await promotion;
     const recoveryMs = await untilPaid(fleet, 0);
     t.diagnostic(`payments go on ${recoveryMs} ms after the promotion`);
     await Promise.all(pending);
