@@ -198,18 +198,21 @@ export function createWebhooks({
     onBug,
   });
 
-  /** The status of a payment has, or may have, changed: its subscription is due. */
-  async function makeDue({ tenantId, paymentKey }: PaymentOfTenant): Promise<void> {
+  /** The status of a payment has, or may have, changed: its subscription is due. @param inMs when, unless it is at once */
+  async function makeDue(
+    { tenantId, paymentKey }: PaymentOfTenant,
+    inMs: (subscription: Subscription) => number = () => 0,
+  ): Promise<void> {
     if (!hasWebhooks(tenantId)) return;
     const id = subscriptionIdOf(tenantId, paymentKey);
     const subscription = await store.read(id);
     if (!subscription || isOver(subscription)) return;
-    await table.reschedule('read', id, { inMs: 0 });
+    await table.reschedule('read', id, { inMs: inMs(subscription) });
     void polls.run(subscription);
   }
   events.subscribe((event) => {
     if (event.what === 'pushed') return; // `onBankNotification` was called before
-    makeDue(event).catch(() => {}); // the next poll sees it
+    makeDue(event, event.what === 'changed' ? afterChangeMs : undefined).catch(() => {}); // the next poll sees it
   });
 
   const count = createCountSubscriptions({ table, tenants });
@@ -258,5 +261,14 @@ export function createWebhooks({
   return webhooks;
 }
 
+/**
+ * When a change makes a subscription due. The reads of subscriptions publish changes themselves, and a bank whose servers contradict each
+ * other would cause a read after each read. Not 0, so that it is not noted under a lease: that read sees the change, because the cache
+ * repeats a read that a change has overtaken. Milliseconds.
+ */
+const afterChangeMs = ({ status }: Subscription): number =>
+  Math.max(1, (status?.since ?? 0) + minAfterChangeMs - Date.now());
+
 /** Milliseconds. */
 const retryWithoutConfigMs = 1_000;
+const minAfterChangeMs = 1_000;

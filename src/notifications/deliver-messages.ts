@@ -12,6 +12,7 @@ import {
   afterAttempt,
   afterFailure,
   hasUnreported,
+  isOver,
   type Message,
   messageBody,
   type Subscription,
@@ -150,10 +151,14 @@ export function createDeliveries({
   ): Promise<void> {
     const { id, lease } = leased.taken;
     for (let first: KnownSubscription | undefined = attempt.known; !leased.isLost(); first = undefined) {
+      const mayBeRecorded = first === undefined;
       try {
         return await store.change(
           id,
-          (current) => current && changeAfter(lease, current, attempt, result),
+          (current) =>
+            current && mayBeRecorded && isRecorded(current, attempt)
+              ? undefined
+              : current && changeAfter(lease, current, attempt, result),
           first,
         );
       } catch (thrown) {
@@ -163,27 +168,25 @@ export function createDeliveries({
     }
   }
 
-  /** @returns `undefined` if the result is recorded already: the answer of the database to the first try was lost */
   function changeAfter(
     lease: string,
     current: Subscription,
     { subscription: attempted, message }: Attempt,
     result: AttemptResult | NoAttempt,
-  ): SubscriptionChange | undefined {
-    if (current.message?.id === message.id && current.message.attempts > message.attempts) return undefined;
+  ): SubscriptionChange {
     // If the TPP has subscribed again during the attempt, only a delivery counts; otherwise the message is due at the new endpoint.
     const isCurrent =
       current.id === attempted.id && (current.since === attempted.since || result.kind === 'delivered');
     const { subscription, retryInMs } = isCurrent
       ? afterAttempt(current, message.id, result, { nowMs: Date.now(), retryForMs: retryForMs() })
-      : { subscription: current, retryInMs: current.message && 0 };
+      : { subscription: withAttempt(current, message.id, result), retryInMs: current.message && 0 };
     const noted = notedAfter({ subscription: attempted, message }, subscription, result);
     if (!subscription) return { subscription, message: noted };
-    const isNextWaiting = !subscription.message && hasUnreported(subscription);
+    const isReadDue = !subscription.message && (hasUnreported(subscription) || isOver(subscription));
     return {
       subscription,
       delivery: { inMs: retryInMs, lease },
-      read: isNextWaiting ? { inMs: 0 } : undefined,
+      read: isReadDue ? { inMs: 0 } : undefined,
       message: noted,
     };
   }
@@ -204,6 +207,21 @@ interface Attempt {
   readonly subscription: Subscription;
   readonly message: Message;
   readonly known: KnownSubscription;
+}
+
+/** Whether a failed attempt has been recorded although the answer of the database was lost. After a delivery, there is no message. */
+const isRecorded = ({ message: current }: Subscription, { message }: Attempt): boolean =>
+  current?.id === message.id && current.attempts > message.attempts;
+
+/** Counts an attempt that does not matter any more. */
+function withAttempt(
+  subscription: Subscription,
+  messageId: string,
+  result: AttemptResult | NoAttempt,
+): Subscription {
+  const { message } = subscription;
+  if (message?.id !== messageId || result.kind === 'unsent') return subscription;
+  return { ...subscription, message: { ...message, attempts: message.attempts + 1 } };
 }
 
 /** What operators see of a message after an attempt. @param after the subscription; `undefined` if it has ended */

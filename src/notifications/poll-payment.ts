@@ -38,8 +38,8 @@ export interface LeasedPoll {
   readonly target: PollTarget;
   /** What was recorded of the payment before. */
   readonly recorded: RecordedStatus;
-  /** Of the status that the one that polls has seen last. */
-  readonly knownHash: string | undefined;
+  /** Whether all that wait on this instance know the status with this hash. */
+  readonly isKnown: (hash: string) => boolean;
   /** An older cached status does not answer the poll; by default any that is fresh does. Milliseconds. */
   readonly maxCachedAgeMs: number | undefined;
   /** From this poll to the next one, for whose time nobody else needs to poll. Milliseconds. */
@@ -94,9 +94,9 @@ export function createPaymentPolls({
       };
     },
 
-    async read({ lease, target, recorded, knownHash, maxCachedAgeMs, intervalMs }) {
+    async read({ lease, target, recorded, isKnown, maxCachedAgeMs, intervalMs }) {
       const result = await reads.read(target, maxCachedAgeMs);
-      const outcome = outcomeOf(result, knownHash);
+      const outcome = outcomeOf(result, isKnown);
       const { environment, tenantId, paymentKey } = target;
       metrics.increment('penstock_polls_total', { environment, outcome });
       const longestMs = result.kind === 'status' ? Number.POSITIVE_INFINITY : maxKeptAfterFailureMs;
@@ -111,10 +111,10 @@ export function createPaymentPolls({
   };
 }
 
-function outcomeOf(result: PollResult, knownHash: string | undefined): PollOutcome {
+function outcomeOf(result: PollResult, isKnown: LeasedPoll['isKnown']): PollOutcome {
   if (isRefused(result)) return 'refused';
   if (result.kind !== 'status') return 'failed';
-  return result.shown.hash === knownHash ? 'unchanged' : 'changed';
+  return isKnown(result.shown.hash) ? 'unchanged' : 'changed';
 }
 
 function ignore(): void {}

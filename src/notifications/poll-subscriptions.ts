@@ -129,6 +129,8 @@ export function createSubscriptionPolls({
     store.change(
       id,
       (current) => {
+        const isContinued = current && current.until > Date.now() && !isOver(current);
+        if (isContinued) return { subscription: current, read: { inMs: 0, lease } }; // the TPP has subscribed again
         const read = { inMs: undefined, lease };
         if (!current || current.message) return { subscription: current, read };
         const last = withReads(current, {}, { messageId: randomUUID(), nowMs: Date.now(), lastAfterMs: 0 });

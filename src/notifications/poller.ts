@@ -244,7 +244,10 @@ export function createPoller({
       lease,
       target,
       recorded,
-      knownHash: recorded.hash ?? listener.known.hash,
+      isKnown: (hash) =>
+        recorded.hash === undefined
+          ? !watch.listeners.find(({ known }) => known.hash !== hash)
+          : hash === recorded.hash,
       maxCachedAgeMs: watch.isInstant && intervalMs ? keptMsOf(intervalMs) : undefined,
       intervalMs: (read) => nextIntervalMs(schedule, watch, read, recorded.sinceMs),
     });

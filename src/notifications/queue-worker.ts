@@ -115,6 +115,7 @@ export function createQueueWorker({
 
   function start(job: Job): void {
     const name = nameOf(queueOf(job.taken));
+    for (const other of working) if (other.taken.id === job.taken.id) other.lose(); // unnoticed while the database was unavailable
     working.add(job);
     counts.set(name, (counts.get(name) ?? 0) + 1);
     job.done = handle(job)

@@ -116,10 +116,13 @@ export function createSubscriptionReader({
     // A TPP, or the poller of the waiting reads, may have read it since.
     const recorded = await recordedOf(payment.paymentKey);
     const leftNowMs = recorded ? dueInMs(subscription, recorded) : 0;
-    const lease = recorded && leftNowMs <= 0 ? await polls.takeLease(payment, recorded) : undefined;
-    if (!recorded || !lease) {
+    const lease =
+      recorded && leftNowMs <= 0
+        ? await polls.takeLease(payment, recorded).catch(() => 'unavailable' as const)
+        : undefined;
+    if (!recorded || !lease || lease === 'unavailable') {
       budget.giveBack(environment);
-      if (!recorded) return { kind: 'dropped' };
+      if (!recorded || lease === 'unavailable') return { kind: 'dropped' };
       const interval = intervalMs(subscription, now()) ?? otherPollerMs;
       return { kind: 'known', dueInMs: leftNowMs > 0 ? leftNowMs : Math.min(interval, otherPollerMs) };
     }
@@ -127,7 +130,7 @@ export function createSubscriptionReader({
       lease,
       target: targetOf(subscription, readable),
       recorded,
-      knownHash: subscription.status?.hash,
+      isKnown: (hash) => hash === subscription.status?.hash,
       maxCachedAgeMs: maxCachedAgeMs(subscription),
       intervalMs: () => intervalMs(subscription, now()) ?? otherPollerMs,
     });

@@ -142,7 +142,7 @@ export function withReads(
   { status: read, authorisations: readAuthorisations = [] }: SubscriptionReads,
   { messageId, nowMs, lastAfterMs = settledForMs }: NewMessage,
 ): Subscription {
-  if (isOver(subscription)) return subscription;
+  if (isOver(subscription) && (subscription.message || !hasUnreported(subscription))) return subscription;
   const status =
     !read || read.hash === subscription.status?.hash ? subscription.status : storedStatus(read, nowMs);
   const authorisations =
@@ -155,19 +155,20 @@ export function withReads(
   const statusNews = newsOfStatus(next, subscription.status?.code, nowMs - lastAfterMs);
   const authorisation = newsOfAuthorisations(next, statusNews !== undefined);
   if (!statusNews && !authorisation) return next;
+  const reported =
+    authorisation && authorisations ? { authorisations: withReported(authorisations, authorisation) } : {};
+  const isLast = status.finality === 'final' && !hasUnreported({ ...next, ...reported });
   const sequence = subscription.sequence + 1;
   const message: Message = {
     id: messageId,
     sequence,
     transactionStatus: status.code,
-    final: statusNews === 'last' || status.finality === 'final',
+    final: statusNews === 'last' || isLast,
     ...(authorisation && { authorisationId: authorisation.id, scaStatus: authorisation.scaStatus }),
     since: nowMs,
     attempts: 0,
     failedAttempts: 0,
   };
-  const reported =
-    authorisation && authorisations ? { authorisations: withReported(authorisations, authorisation) } : {};
   return { ...next, ...reported, sequence, message };
 }
 
@@ -281,10 +282,10 @@ export interface AttemptTimes {
   readonly random?: (() => number) | undefined;
 }
 
-/** Makes a dead letter an undelivered message again, with the same id. */
+/** Begins the attempts of a message again, also those of a dead letter, under the same id. */
 export function withResend(subscription: Subscription, nowMs: number): Subscription {
   const { message } = subscription;
-  if (message?.deadSince === undefined) return subscription;
+  if (!message) return subscription;
   const { deadSince, ...resent } = message;
   return { ...subscription, message: { ...resent, since: nowMs, failedAttempts: 0 } };
 }

@@ -117,10 +117,15 @@ export const hasNoEffect = (thrown: unknown): thrown is DatabaseError =>
 export const textOf = (value: Row[string] | undefined): string | undefined =>
   typeof value === 'string' ? value : undefined;
 
-/** @returns the rows of a batch. @throws DatabaseError if the database has refused an input row, that of the first one */
+/**
+ * @returns the rows of a batch
+ * @throws DatabaseError if the database has refused an input row: that of one that may succeed later, if there is one
+ */
 export async function rowsOfAll(batch: Promise<BatchResult>): Promise<readonly Row[]> {
   const { rows, refused } = await batch;
-  for (const cause of refused.values()) throw cause;
+  const causes = [...refused.values()];
+  const cause = causes.find(isOutage) ?? causes[0];
+  if (cause) throw cause;
   return rows;
 }
 

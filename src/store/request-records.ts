@@ -3,11 +3,11 @@
 import { setImmediate } from 'node:timers/promises';
 import {
   type BatchResult,
-  type Columns,
   type Database,
   type InputOf,
+  isOutage,
   type Row,
-  type Statement,
+  rowsOfAll,
   statement,
 } from './database.ts';
 import { type Deleted, deletedAt } from './delete-in-batches.ts';
@@ -160,19 +160,6 @@ export type RequestRecordTable = ReturnType<typeof createRequestRecordTable>;
 export function createRequestRecordTable(database: Database) {
   const { dialect } = database;
 
-  /**
-   * Rows that the database never accepts are left out, or they would be written for ever. If it refuses another one, the caller writes all of
-   * them again, which has no effect on those that are stored.
-   */
-  async function put<Input extends Columns>(
-    written: Statement<Input>,
-    rows: readonly InputOf<Input>[],
-  ): Promise<BatchResult> {
-    const result = await database.batch(written, rows);
-    for (const cause of result.refused.values()) if (cause.effect !== 'none-ever') throw cause;
-    return result;
-  }
-
   async function select(
     conditions: RecordConditions,
     limit: number,
@@ -199,22 +186,28 @@ export function createRequestRecordTable(database: Database) {
   }
 
   return {
-    /** @returns the rows that the database never accepts, such as one with a NUL */
+    /**
+     * If the database refuses a row that it may accept later, the caller writes all of them again, which has no effect on those that are stored.
+     *
+     * @returns the rows that the database never accepts, such as one with a NUL
+     */
     async insert(rows: readonly RecordRow[]): Promise<BatchResult['refused']> {
-      return (await put(insertRecords, rows)).refused;
+      const { refused } = await database.batch(insertRecords, rows);
+      for (const cause of refused.values()) if (isOutage(cause)) throw cause;
+      return refused;
     },
 
     /** Writes totals of an instance. @returns `bytes_of_others`, which these tenants use in these periods by other instances */
     async putShares(rows: readonly InputOf<typeof putShares.columns>[]): Promise<readonly Row[]> {
-      return (await put(putShares, rows)).rows;
+      return rowsOfAll(database.batch(putShares, rows));
     },
 
     async putFigures(rows: readonly FigureRow[]): Promise<void> {
-      await put(putFigures, rows);
+      await rowsOfAll(database.batch(putFigures, rows));
     },
 
     async putErrors(rows: readonly ErrorRow[]): Promise<void> {
-      await put(putErrors, rows);
+      await rowsOfAll(database.batch(putErrors, rows));
     },
 
     /** The newest records first: at most `limit`, slightly more if several were received in the same millisecond. */

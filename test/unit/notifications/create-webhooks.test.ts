@@ -5,6 +5,7 @@ import { createWebhooks } from '../../../src/notifications/create-webhooks.ts';
 import { subscriptionIdOf } from '../../../src/notifications/subscription-store.ts';
 import type { WebhookConfig } from '../../../src/notifications/webhook-config.ts';
 import { type Identities, namesAsIdentities } from '../../../src/request/identities.ts';
+import type { StatusEvent } from '../../../src/request/statuses.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import type { WorkQueue } from '../../../src/store/subscriptions.ts';
 import { createWebhookMessageTable } from '../../../src/store/webhook-messages.ts';
@@ -36,6 +37,7 @@ const subscription = subscriptionSince(0, {
 async function startWebhooks(t: TestContext, clients: WebhookConfig['clients'] = new Map()) {
   const { database, table, store, put } = await newSubscriptions(t);
   const searched: WorkQueue[] = [];
+  const listeners: ((event: StatusEvent) => void)[] = [];
   const webhooks = createWebhooks({
     table: {
       ...table,
@@ -46,7 +48,12 @@ async function startWebhooks(t: TestContext, clients: WebhookConfig['clients'] =
     },
     keys: [],
     messages: createWebhookMessageTable(database),
-    events: { subscribe: () => () => {} },
+    events: {
+      subscribe(listener) {
+        listeners.push(listener);
+        return () => {};
+      },
+    },
     paymentPolls: pollsOf(createMemoryState().keyValues),
     reads: {
       current: undefined,
@@ -72,7 +79,10 @@ async function startWebhooks(t: TestContext, clients: WebhookConfig['clients'] =
     statusReadOf: () => undefined,
     authorisationReadOf: () => undefined,
   };
-  return { webhooks, store, put, searched };
+  const publish = (event: StatusEvent) => {
+    for (const listener of listeners) listener(event);
+  };
+  return { webhooks, table, store, put, searched, publish };
 }
 
 describe('the webhooks of a gateway', () => {
@@ -89,19 +99,43 @@ describe('the webhooks of a gateway', () => {
       await until(5_000, 'it has ended', async () => !(await store.read('key')));
     });
 
+  const client = {
+    name: 'client',
+    tenant: 'present',
+    environments: ['sandbox'],
+    urls: [subscription.url],
+    secrets: [randomBytes(32)],
+  } as const;
+  const clients = new Map([[client.name, client]]);
+  const payment = { tenantId: 'tenant-1', paymentKey: 'sandbox payment' };
+  const id = subscriptionIdOf(payment.tenantId, payment.paymentKey);
+  const stored = { ...subscription, until: Date.now() + 3_600_000 };
+
+  test('read a payment after a change, but not at once after the change that they have seen themselves', async (t) => {
+    const { put, table, searched, publish } = await startWebhooks(t, clients);
+    const changedAt = (since: number) => ({
+      ...stored,
+      status: { hash: 'a', code: 'ACTC', finality: 'pending', since } as const,
+    });
+    const publishChange = async () => {
+      const before = searched.length;
+      publish({ what: 'changed', ...payment });
+      await until(5_000, 'it is searched', () => searched.length > before);
+    };
+    const take = () => table.take('read', [{ tenant: 'tenant-1', environment: 'sandbox' }], 1, 3_600_000);
+    await put(changedAt(Date.now() + 3_600_000), { id, readInMs: 3_600_000 });
+    await publishChange();
+    assert.deepEqual(await take(), [], 'it is due a second after the change');
+    await put(changedAt(Date.now() - 2_000), { id, readInMs: 0 });
+    const [taken] = await take();
+    assert.ok(taken);
+    await publishChange();
+    await table.reschedule('read', id, { inMs: 3_600_000, lease: taken.lease });
+    assert.deepEqual(await take(), [], 'a change during a read is seen by this read');
+  });
+
   test('search only the queue of the payment after a notification of the bank', async (t) => {
-    const client = {
-      name: 'client',
-      tenant: 'present',
-      environments: ['sandbox'],
-      urls: [subscription.url],
-      secrets: [randomBytes(32)],
-    } as const;
-    const clients = new Map([[client.name, client]]);
     const { webhooks, put, searched } = await startWebhooks(t, clients);
-    const stored = { ...subscription, until: Date.now() + 3_600_000 };
-    const payment = { tenantId: 'tenant-1', paymentKey: 'sandbox payment' };
-    const id = subscriptionIdOf(payment.tenantId, payment.paymentKey);
     await put(stored, { id, readInMs: 3_600_000 });
 
     await webhooks.onBankNotification(payment);

@@ -252,6 +252,34 @@ describe('the deliveries', () => {
     assert.equal(attempts, 2);
   });
 
+  test('record a delivery although a former holder of the lease has recorded a failure meanwhile', async (t) => {
+    const first = Promise.withResolvers<AttemptResult>();
+    let attempts = 0;
+    const { add, store, read, runUntil } = await setUp(t, {
+      async post() {
+        attempts += 1;
+        return first.promise;
+      },
+    });
+    await add(subscriptionWith('payment'));
+    await runUntil('it is being sent', () => attempts === 1);
+    const failedBefore = ({ message }: Subscription) =>
+      message && { ...message, attempts: 1, failedAttempts: 1 };
+    await store.change('payment', (current) => {
+      const message = current && failedBefore(current);
+      return message && { subscription: { ...current, message }, delivery: { inMs: hour, lease: 'former' } };
+    });
+    first.resolve(delivered);
+    await until(5_000, 'it is recorded', async () => !(await read('payment'))?.message);
+  });
+
+  test('make a subscription due to end after its last message if the status is final', async (t) => {
+    const { add, workOf, runUntil } = await setUp(t);
+    const final = { hash: 'b', code: 'ACSC', finality: 'final', since: Date.now() } as const;
+    await add({ ...subscriptionWith('payment'), status: final });
+    await runUntil('its end is due', async () => (await workOf('read')).due === 1);
+  });
+
   test('note of each message where it was sent, and how often', async (t) => {
     const first = Promise.withResolvers<AttemptResult>();
     const { add, put, database, read, runUntil, results } = await setUp(t, {

@@ -11,6 +11,7 @@ import type {
 } from '../../../src/notifications/read-subscription.ts';
 import { isFailing, type Subscription, settledForMs } from '../../../src/notifications/subscription.ts';
 import {
+  createSubscriptionStore,
   otherInstanceDelayMs,
   type SubscriptionStore,
 } from '../../../src/notifications/subscription-store.ts';
@@ -339,6 +340,44 @@ describe('the polls of subscriptions', () => {
     await run({ ...subscription, content: 'LAST', until: Date.now() - 1, status });
     assert.equal((await read())?.message?.transactionStatus, 'ACSC');
     assert.deepEqual(await counts(), { polls: 0, deliveries: 1 });
+  });
+
+  test('do not end a subscription that the TPP renews at the end of its time', async (t) => {
+    const { polls, read, stored } = await setUp(t, { kind: 'dropped' });
+    const { remove } = stored.table;
+    stored.table.remove = async (...removed) => {
+      stored.table.remove = remove;
+      const until = Date.now() + hour;
+      await stored.store.change('key', (current) => current && { subscription: { ...current, until } });
+      return remove(...removed);
+    };
+    const store = createSubscriptionStore(stored.table);
+    const withRace = await setUp(t, { kind: 'dropped' }, { store, table: stored.table });
+    await stored.put({ ...subscription, until: 0 }, { id: 'key', readInMs: 0 });
+    await withRace.polls.run();
+    await until(5_000, 'its turn ends', async () => (await stored.workOf('read')).leased === 0);
+    await polls.stop();
+    assert.ok(await read());
+    assert.equal((await stored.workOf('read')).all, 1);
+  });
+
+  test('report each of several authorisations that end, and end the subscription with the last one', async (t) => {
+    const authorisation = (id: string) => ({ type: 'authorisations', id, scaStatus: 'received', since: now });
+    const finalised = { kind: 'status', scaStatus: 'finalised' } as const;
+    const { run, polls, read, stored } = await setUp(t, statusOf('ACSC', 'final'), {
+      scaReads: [finalised, finalised],
+    });
+    await run({ ...subscription, content: 'SCA', authorisations: [authorisation('a'), authorisation('b')] });
+    const first = await read();
+    assert.deepEqual([first?.message?.authorisationId, first?.message?.final], ['a', false]);
+    const { message, ...delivered } = first ?? assert.fail();
+    await stored.put(delivered, { id: 'key', readInMs: 0 });
+    const next = await setUp(t, { kind: 'dropped' }, { store: stored.store, table: stored.table });
+    await next.polls.run();
+    await until(5_000, 'it is read', async () => (await stored.workOf('read')).all === 0);
+    await polls.stop();
+    const last = (await read())?.message;
+    assert.deepEqual([last?.authorisationId, last?.scaStatus, last?.final], ['b', 'finalised', true]);
   });
 
   test('end a subscription when its time is over, unless a message is undelivered', async (t) => {

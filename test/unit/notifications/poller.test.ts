@@ -220,6 +220,23 @@ describe('the poller of a payment', () => {
     assert.ok(one.notices.includes('change') && other.notices.includes('change'));
   });
 
+  test('notifies other instances of a change of which the listener that has polled knows already', async (t) => {
+    const { time, bank, polls, listen, setRecorded } = startInstances(t, 2, 60 * second);
+    bank.stores = false;
+    setRecorded({ generation: '1', hash: undefined, sinceMs: 0, readAtMs: 0 });
+    listen(0, 'older');
+    await time.pass(second, 50);
+    const remote = listen(1, 'remote');
+    bank.shown = shownAs('ACSC');
+    const newer = listen(0, 'newer');
+    newer.listener.known = shownAs('ACSC');
+    const before = polls.length;
+    for (let tries = 0; tries < 1_000 && !polls.slice(before).some(({ instance }) => instance === 0); tries++)
+      await time.pass(second, 250);
+    await time.pass(second, 50);
+    assert.ok(remote.notices.includes('change'));
+  });
+
   test('polls once, at once, after a notification of the bank, and keeps its interval if nothing has changed', async (t) => {
     const { time, polls, events, listen, setRecorded, recorded } = startInstances(t, 2);
     const before = recorded();

@@ -166,6 +166,29 @@ describe('the worker on queues', () => {
     assert.deepEqual(taken, ['tenant 0']);
   });
 
+  test('interrupts work whose lease has ended unnoticed when the same instance takes it again', async (t) => {
+    const { table, clock } = await storeDue(t, { tenant: 1 });
+    const jobs: LeasedWork[] = [];
+    const worker = createWorker({
+      table,
+      queues: () => queuesOf('tenant'),
+      maxAtOnce: 2,
+      maxPerQueue: 2,
+      async handle(leased) {
+        jobs.push(leased);
+        await new Promise((resolve) => leased.signal.addEventListener('abort', resolve, { once: true }));
+      },
+    });
+    t.after(() => worker.stop());
+    await worker.run();
+    clock.aheadMs += 7_000;
+    await worker.run();
+    assert.deepEqual(
+      jobs.map((job) => job.isLost()),
+      [true, false],
+    );
+  });
+
   test('reports work that cannot be done, and tries it again later, not with every lease', async (t) => {
     const { table, workOf } = await storeDue(t, { tenant: 1 });
     for (const thrown of [new Error('a bug'), new DatabaseError('a value is not accepted', 'none-ever')]) {

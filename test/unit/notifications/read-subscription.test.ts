@@ -5,6 +5,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { createSubscriptionReader } from '../../../src/notifications/read-subscription.ts';
 import type { JsonResult, PollPipeline, PollResult } from '../../../src/notifications/status-reads.ts';
 import type { Subscription } from '../../../src/notifications/subscription.ts';
+import { stateUnavailable } from '../../../src/request/errors.ts';
 import type { RecordedStatus, StatusEvent } from '../../../src/request/statuses.ts';
 import { createMemoryState } from '../../../src/state/memory.ts';
 import { pollsOf } from '../../kit/payment-polls.ts';
@@ -157,6 +158,14 @@ describe('the read of a subscribed status', () => {
     assert.equal(await pollsOf(keyValues).takeLease(payment, { generation: '1' }), undefined);
     await time.pass(second, 500);
     assert.ok(await pollsOf(keyValues).takeLease(payment, { generation: '1' }));
+  });
+
+  test('gives its permit back and reads later if Redis does not answer', async (t) => {
+    const { keyValues, permits, record, readStatus } = start(t);
+    record({ hash: undefined });
+    keyValues.writeIfAbsent = () => Promise.reject(stateUnavailable(new Error('the test')));
+    assert.deepEqual(await readStatus(), { kind: 'dropped' });
+    assert.deepEqual(permits, { taken: 1, givenBack: 1 });
   });
 
   test('gives its permit back if the status was read while it waited for it', async (t) => {

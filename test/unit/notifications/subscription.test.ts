@@ -243,7 +243,9 @@ describe('the message of a subscription', () => {
       [resent.message?.id, resent.message?.deadSince, resent.message?.failedAttempts],
       ['message 0', undefined, 0],
     );
-    assert.equal(withResend(changed, 1), changed);
+    const undelivered = withResend(changed, 100 * hour).message;
+    assert.deepEqual([undelivered?.since, undelivered?.deadSince], [100 * hour, undefined]);
+    assert.equal(withResend(subscription, 1), subscription);
   });
 
   test('ends with the subscription when the endpoint answers 410', () => {
