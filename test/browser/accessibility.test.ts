@@ -25,6 +25,7 @@ describe('the accessibility of the console', { skip: skipWithoutChromium }, () =
     await page.getByRole('button', { name: 'Hold status of production' }).click();
     await page.getByLabel(/Hold closed/).check();
     await page.getByLabel('Reason').fill('a test');
+    await page.getByLabel('Type production to confirm').fill('production');
     await page.getByRole('button', { name: 'Apply' }).click();
     await page.getByRole('link', { name: /production: status circuit held closed/ }).waitFor();
     await page.getByRole('button', { name: /^Resolve/ }).waitFor();
