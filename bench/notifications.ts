@@ -9,6 +9,7 @@ import { parseArgs } from 'node:util';
 import { call } from '../test/kit/call.ts';
 import { callInThread } from '../test/kit/call-in-thread.ts';
 import { type GatewayProcess, startGatewayProcess } from '../test/kit/gateway-process.ts';
+import { startPostgres } from '../test/kit/postgres.ts';
 import { startRedis } from '../test/kit/redis.ts';
 import { initiation, transfersPath } from '../test/kit/request.ts';
 import { statusListenersOf } from '../test/kit/status-listeners.ts';
@@ -30,6 +31,7 @@ const { values } = parseArgs({
     streams: { type: 'string', default: '1000' },
     seconds: { type: 'string', default: '15' },
     rounds: { type: 'string', default: '5' },
+    'without-redis': { type: 'boolean', default: false },
   },
 });
 const [instances, tenants, payments, waits, streams, seconds, rounds] = [
@@ -197,7 +199,8 @@ function createScope(): TestScope & { end(): Promise<void> } {
 }
 
 async function startGateways(life: TestScope, bank: ChangingBank): Promise<Fleet> {
-  const redis = await startRedis(life);
+  const redis = values['without-redis'] ? undefined : await startRedis(life);
+  const postgres = await startPostgres(life);
   const sections = {
     listen: { maxConnections: 10_000 },
     environments: { sandbox: { baseUrl: bank.baseUrl } },
@@ -207,14 +210,14 @@ async function startGateways(life: TestScope, bank: ChangingBank): Promise<Fleet
     })),
     shaping: { expectedInstances: instances },
     notifications: { maxWaiting: waits + streams },
-    state: { redis: redis.url },
+    state: { postgres: postgres.url, ...(redis && { redis: redis.url }) },
   };
   const gateways: GatewayProcess[] = [];
   for (let started = 0; started < instances; started++)
     gateways.push(await startGatewayProcess(life, sections, { shell: 'ulimit -n 16384; exec' }));
-  const info = String(await redis.command('INFO', 'server'));
+  const info = redis ? String(await redis.command('INFO', 'server')) : '';
   const pids = gateways.flatMap(({ command }) => command.pid ?? []);
-  return { gateways, pids, redisPid: Number(/^process_id:(\d+)/m.exec(info)?.[1]) };
+  return { gateways, pids, redisPid: Number(/^process_id:(\d+)/m.exec(info)?.[1] ?? 0) };
 }
 
 function keyOf(tenant: number): string {

@@ -101,7 +101,9 @@ describe('PostgreSQL with a synchronous standby', { skip: skipWithoutPostgres },
     fleet.bank.injectFault(untilEndDelays, { times: 200 });
     const payments = fleet.newPayments(200);
     const before = fleet.bank.payments.length;
+    const received = fleet.bank.requests.length;
     const pending = payments.map((payment) => fleet.send(payment));
+    await fleet.bank.waitUntil(() => fleet.bank.requests.length >= received + 200, 20_000);
     await until(20_000, 'all are marked', async () => {
       const [row] = await ask(
         postgres.primary.url,

@@ -153,10 +153,11 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds))
       const { table } = await start(t);
       const counts = { requests: 1, refused: 0, failed: 0, hit: 0, stale: 0, shared: 0, miss: 0, bypass: 0 };
       const row = { minute: 60, instance: 'gateway-1', ...counts, durations: '[]' };
-      await table.putFigures([
+      const rows = [
         { ...row, durations: null },
         { ...row, minute: 120 },
-      ]);
+      ];
+      await assert.rejects(table.putFigures(rows), { effect: 'none-ever' });
       assert.deepEqual(
         (await table.figures(0, 200)).map(({ minute }) => Number(minute)),
         [120],
