@@ -172,6 +172,7 @@ function rowsOf(measured: readonly Round[]): (readonly [string, string])[] {
 interface Fleet {
   readonly gateways: readonly GatewayProcess[];
   readonly pids: readonly number[];
+  /** 0: there is none. */
   readonly redisPid: number;
 }
 
@@ -184,7 +185,7 @@ function pay({ gateways }: Fleet): Promise<PaymentDelays> {
 }
 
 function costsOf({ pids, redisPid }: Fleet, bank: ChangingBank) {
-  return { reads: bank.reads(), cpuMs: cpuMsOf(pids), redisMs: cpuMsOf([redisPid]), atMs: performance.now() };
+  return { reads: bank.reads(), cpuMs: cpuMsOf(pids), redisMs: redisPid > 0 ? cpuMsOf([redisPid]) : 0, atMs: performance.now() };
 }
 
 /** A scope that ends when the benchmark says so. */
