@@ -185,7 +185,12 @@ function pay({ gateways }: Fleet): Promise<PaymentDelays> {
 }
 
 function costsOf({ pids, redisPid }: Fleet, bank: ChangingBank) {
-  return { reads: bank.reads(), cpuMs: cpuMsOf(pids), redisMs: redisPid > 0 ? cpuMsOf([redisPid]) : 0, atMs: performance.now() };
+  return {
+    reads: bank.reads(),
+    cpuMs: cpuMsOf(pids),
+    redisMs: redisPid > 0 ? cpuMsOf([redisPid]) : 0,
+    atMs: performance.now(),
+  };
 }
 
 /** A scope that ends when the benchmark says so. */
