@@ -329,9 +329,7 @@ export function createSubscriptionTable(database: Database) {
       leases: readonly { readonly id: string; readonly lease: string }[],
       leaseMs: number,
     ): Promise<ReadonlySet<string>> {
-      const inputs = leases
-        .toSorted((one, other) => (one.id < other.id ? -1 : 1))
-        .map(({ id, lease }) => ({ id, lease, lease_ms: leaseMs }));
+      const inputs = leases.toSorted(byId).map(({ id, lease }) => ({ id, lease, lease_ms: leaseMs }));
       const rows = await rowsOfAll(database.batch(extend[work], inputs));
       return new Set(rows.map(({ id }) => String(id)));
     },
@@ -494,9 +492,13 @@ const writtenOf = (write: SubscriptionWrite) => ({
   delivery_lease: write.delivery?.lease ?? null,
 });
 
+/** The order in which rows are locked, so that two instances do not lock the same rows in different order. */
+const byId = (one: { readonly id: string }, other: { readonly id: string }): number =>
+  one.id < other.id ? -1 : 1;
+
 /**
  * In each round, an id occurs once: PostgreSQL updates a row for one of its inputs only. The inputs of an id keep their order. The rounds are
- * in the order of the ids, so that two instances do not lock the same rows in different order.
+ * in the order of the ids.
  */
 function roundsOf<Input extends { readonly id: string }>(inputs: readonly Input[]): readonly Input[][] {
   const rounds: Input[][] = [];
@@ -508,7 +510,7 @@ function roundsOf<Input extends { readonly id: string }>(inputs: readonly Input[
     rounds[count] = round;
     round.push(input);
   }
-  return rounds.map((round) => round.toSorted((one, other) => (one.id < other.id ? -1 : 1)));
+  return rounds.map((round) => round.toSorted(byId));
 }
 
 const storedOf = (row: Row): StoredSubscription => ({
