@@ -57,7 +57,7 @@ export async function call(origin: string, one: Call, agent?: Agent): Promise<Re
   }
 }
 
-/** As `call`, but returns every refusal: for tests about load shedding. */
+/** As `call`, but returns every refusal: for tests about load shedding. The error of a request that an agent sent as the first one of a connection has `isFirstOnConnection`. */
 export function callOnce(
   origin: string,
   { method, path, headers = [], body, requestId = randomUUID(), signal, maxMs = 60_000 }: Call,
@@ -84,12 +84,16 @@ export function callOnce(
     agent: agent ?? false,
     ...(signal && { signal }),
   });
-  sent.once('error', reject).once('response', (answer) => {
-    buffer(answer).then((bytes) => {
-      const { rawHeaders, statusCode = 0 } = answer;
-      resolve(replyOf(statusCode, pairs(rawHeaders), bytes));
-    }, reject);
-  });
+  sent
+    .once('error', (error) =>
+      reject(Object.assign(error, { isFirstOnConnection: agent !== undefined && !sent.reusedSocket })),
+    )
+    .once('response', (answer) => {
+      buffer(answer).then((bytes) => {
+        const { rawHeaders, statusCode = 0 } = answer;
+        resolve(replyOf(statusCode, pairs(rawHeaders), bytes));
+      }, reject);
+    });
   sent.end(body === undefined ? undefined : Buffer.from(body)); // a text would have Node write the fields in UTF-8, too
   return within(maxMs, `an answer to ${method} ${path}`, promise);
 }

@@ -2,6 +2,7 @@
 
 import { after } from 'node:test';
 import { isMainThread } from 'node:worker_threads';
+import { within } from './within.ts';
 
 /** A scope with hooks at its end; the context of every test is one. */
 export interface TestScope {
@@ -9,19 +10,24 @@ export interface TestScope {
   after(end: () => unknown): void;
 }
 
+/** Milliseconds. */
+const maxEndMs = 60_000;
+
 /** The scopes that have not ended. */
 const openScopes = new Set<() => Promise<void>>();
 
 /** A scope that ends after all tests of the file or `describe` that calls this; hooks run in reverse order. */
 export function scopeOfAllTests(): TestScope {
-  const ends: (() => unknown)[] = [];
+  const ends: { readonly end: () => unknown; readonly where: string }[] = [];
   const endScope = async () => {
     openScopes.delete(endScope);
-    for (const end of ends.splice(0).toReversed()) await end();
+    // The runner would only say that a hook of this file took too long.
+    for (const { end, where } of ends.splice(0).toReversed())
+      await within(maxEndMs, `the end of what was started${where}`, Promise.resolve(end()));
   };
   openScopes.add(endScope);
   after(endScope);
-  return { after: (end) => void ends.push(end) };
+  return { after: (end) => void ends.push({ end, where: new Error().stack?.slice('Error'.length) ?? '' }) };
 }
 
 /**
