@@ -208,7 +208,8 @@ export function createWebhooks({
     const subscription = await store.read(id);
     if (!subscription || isOver(subscription)) return;
     await table.reschedule('read', id, { inMs: inMs(subscription) });
-    void polls.run(subscription);
+    const { tenant, environment } = subscription;
+    void polls.run({ tenant, environment });
   }
   events.subscribe((event) => {
     if (event.what === 'pushed') return; // `onBankNotification` was called before

@@ -180,7 +180,12 @@ export function createDeliveries({
     const { subscription, retryInMs } = isCurrent
       ? afterAttempt(current, message.id, result, { nowMs: Date.now(), retryForMs: retryForMs() })
       : { subscription: withAttempt(current, message.id, result), retryInMs: current.message && 0 };
-    const noted = notedAfter({ subscription: attempted, message }, subscription, result);
+    // If the endpoint has ended the subscription, a later message, which is never sent, ends with it.
+    const isLater = !subscription && current.message && current.message.id !== message.id;
+    const noted: NotedMessage =
+      isLater && current.message
+        ? { to: current, message: current.message, state: 'ended' }
+        : notedAfter({ subscription: attempted, message }, subscription, result);
     if (!subscription) return { subscription, message: noted };
     const isReadDue = !subscription.message && (hasUnreported(subscription) || isOver(subscription));
     return {
@@ -213,7 +218,7 @@ interface Attempt {
 const isRecorded = ({ message: current }: Subscription, { message }: Attempt): boolean =>
   current?.id === message.id && current.attempts > message.attempts;
 
-/** Counts an attempt that does not matter any more. */
+/** Counts an attempt at a former URL. */
 function withAttempt(
   subscription: Subscription,
   messageId: string,

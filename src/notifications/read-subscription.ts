@@ -92,11 +92,10 @@ export function createSubscriptionReader({
 
   /** Milliseconds until the status is due; 0 or less if it is to be read now. */
   function dueInMs(subscription: Subscription, { hash, readAtMs }: RecordedStatus): number {
-    const { status, failedReads = 0 } = subscription;
+    const { status } = subscription;
     if (hash === undefined || hash !== status?.hash) return 0;
     if (readAtMs === 0 || readAtMs > now() + maxClockSkewMs) return 0;
-    const { failedReads: _, ...unfailed } = subscription;
-    const interval = intervalMs(failedReads > 0 ? unfailed : subscription, readAtMs);
+    const interval = intervalMs(withoutFailures(subscription), readAtMs);
     return interval === undefined ? 0 : readAtMs + interval - now();
   }
 
@@ -132,9 +131,16 @@ export function createSubscriptionReader({
       recorded,
       isKnown: (hash) => hash === subscription.status?.hash,
       maxCachedAgeMs: maxCachedAgeMs(subscription),
-      intervalMs: () => intervalMs(subscription, now()) ?? otherPollerMs,
+      intervalMs: (read) => nextIntervalMs(subscription, read),
     });
     return statusReadOf(result);
+  }
+
+  /** The subscription does not contain yet what was read: a status that it does not know is read again soon. */
+  function nextIntervalMs(subscription: Subscription, read: PollResult): number {
+    if (read.kind !== 'status') return intervalMs(subscription, now()) ?? otherPollerMs;
+    if (read.shown.hash !== subscription.status?.hash) return otherPollerMs;
+    return intervalMs(withoutFailures(subscription), now()) ?? otherPollerMs;
   }
 
   /** The cache may keep a status for longer than an instant payment is left unread. */
@@ -161,6 +167,11 @@ export function createSubscriptionReader({
   }
 
   return { readStatus, readAuthorisation };
+}
+
+function withoutFailures(subscription: Subscription): Subscription {
+  const { failedReads: _, ...unfailed } = subscription;
+  return unfailed;
 }
 
 /** Authorisations are polled in the status lane as well, so that payments and other reads come first. */

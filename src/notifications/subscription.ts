@@ -128,7 +128,10 @@ export const runningAuthorisations = ({ content, authorisations = [] }: Subscrip
   includesSca(content) ? authorisations.filter(isRunning) : [];
 
 /** Whether an authorisation has a status that waits for the delivery of a message about another one. */
-export const hasUnreported = ({ content, authorisations = [] }: Subscription): boolean =>
+export const hasUnreported = ({
+  content,
+  authorisations = [],
+}: Pick<Subscription, 'content' | 'authorisations'>): boolean =>
   includesSca(content) && authorisations.some(isUnreported);
 
 /**
@@ -157,13 +160,13 @@ export function withReads(
   if (!statusNews && !authorisation) return next;
   const reported =
     authorisation && authorisations ? { authorisations: withReported(authorisations, authorisation) } : {};
-  const isLast = status.finality === 'final' && !hasUnreported({ ...next, ...reported });
+  const isLast = statusNews === 'last' || status.finality === 'final';
   const sequence = subscription.sequence + 1;
   const message: Message = {
     id: messageId,
     sequence,
     transactionStatus: status.code,
-    final: statusNews === 'last' || isLast,
+    final: isLast && !hasUnreported({ ...next, ...reported }),
     ...(authorisation && { authorisationId: authorisation.id, scaStatus: authorisation.scaStatus }),
     since: nowMs,
     attempts: 0,
@@ -186,7 +189,7 @@ const storedStatus = ({ hash, code, finality }: ReadStatus, nowMs: number): Subs
  * @param settledBefore a settled status is the last one if it is known since this time or longer. Milliseconds since 1970
  */
 function newsOfStatus(
-  { content, status }: Subscription,
+  { content, status, message, authorisations }: Subscription,
   knownCode: string | undefined,
   settledBefore: number,
 ): 'change' | 'last' | undefined {
@@ -195,7 +198,9 @@ function newsOfStatus(
     case 'PROCESS':
       return status.code === knownCode ? undefined : 'change';
     case 'LAST': {
-      const isSettled = status.finality === 'settled' && status.since <= settledBefore;
+      // With another authorisation to report after its delivery, the message that tells the status is not the last one.
+      const isTold = message?.transactionStatus === status.code && hasUnreported({ content, authorisations });
+      const isSettled = status.finality === 'settled' && status.since <= settledBefore && !isTold;
       const isFinal = status.finality === 'final' && status.code !== knownCode;
       return isSettled || isFinal ? 'last' : undefined;
     }

@@ -1,5 +1,5 @@
 /**
- * The records of requests that all instances share. They are written behind the requests: every second, and whenever 250 have ended. A
+ * The records of requests that all instances share. They are written behind the requests: every second, and whenever 100 have ended. A
  * request never waits for it, and never fails because of it; while the database is unavailable, the newest records wait in memory.
  */
 
@@ -116,8 +116,10 @@ export function createRequestRecords({
     }
   }
 
-  /** Stores the records that wait. @throws DatabaseError */
+  /** Stores the records that wait; those that come meanwhile are left to the next call, or it might never end. @throws DatabaseError */
   async function storeRecords(): Promise<void> {
+    const newest = unstored.newest();
+    const take = () => unstored.take(recordsPerWrite, newest);
     for (let taken = take(); taken.length > 0; taken = take()) {
       await storeSome(taken);
       await setImmediate(); // requests are served in between: SQLite answers in the same turn of the event loop
@@ -139,8 +141,6 @@ export function createRequestRecords({
     for (const row of shares.takeChanged()) shareRows.set(JSON.stringify([row.period, row.tenant]), row);
     await shareRows.write();
   }
-
-  const take = () => unstored.take(recordsPerWrite);
 
   function takeErrors(): void {
     for (const row of errors.takeChanged()) errorRows.set(errorKeyOf(row), row);

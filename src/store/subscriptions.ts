@@ -47,8 +47,8 @@ export interface DueChange {
   /** Milliseconds from now, >= 0; `undefined`: it is not due any more. */
   readonly inMs: number | undefined;
   /**
-   * Ends this lease; nothing changes if it is lost. Without it, the due time of leased work does not change, but if it were to be due now,
-   * it is so at the end of the lease.
+   * Ends this lease; nothing changes if it is lost. Without a lease, the due time of leased work stays; a change with `inMs` 0 is noted, and
+   * the work is due when the lease ends.
    */
   readonly lease?: string | undefined;
 }
@@ -137,7 +137,7 @@ const insert = statement({
  *
  * @param when       the condition on which there is such a change
  * @param inMs       the column of the input with the milliseconds from now on
- * @param endedLease that with the lease that the change ends
+ * @param endedLease the column of the input with the lease that the change ends
  */
 function dueTime(work: Work, when: string, inMs: string, endedLease: string): string {
   const [at, lease, again] = [
@@ -244,7 +244,7 @@ export function createSubscriptionTable(database: Database) {
     return ids.map((id) => found.get(id));
   });
 
-  /** @returns a function that says whether the subscription was as expected */
+  /** @returns a function that writes, and says whether the row had the expected revision */
   function writeBatch<Input extends Columns>(written: Statement<Input>) {
     type Write = InputOf<Input> & { readonly id: string };
     const execute = collect(async (writes: readonly Write[]) => {
@@ -334,7 +334,7 @@ export function createSubscriptionTable(database: Database) {
       return new Set(rows.map(({ id }) => String(id)));
     },
 
-    /** Changes only when work is due. */
+    /** Changes the due time, not the record. */
     async reschedule(work: Work, id: string, { inMs, lease }: DueChange): Promise<void> {
       await reschedules[work]({ id, in_ms: wholeMs(inMs), lease: lease ?? null });
     },
@@ -448,7 +448,8 @@ function takeTogether(
          ORDER BY ${work}_at LIMIT $2 FOR UPDATE SKIP LOCKED) AS one)
      UPDATE subscription SET ${work}_at = now_ms() + $3, ${work}_lease = $4, ${work}_again = false
      WHERE id = ANY (ARRAY (SELECT due_id FROM due)) RETURNING ${shown}`,
-    [JSON.stringify(queues), limit, leaseMs, lease],
+    // Nothing else that a queue may have: the log of PostgreSQL may contain parameters.
+    [JSON.stringify(queues, ['tenant', 'environment']), limit, leaseMs, lease],
   );
 }
 

@@ -86,6 +86,7 @@ export const putMessages = (input: string, condition: string) => `
   FROM ${input} AS i WHERE ${condition}
   ON CONFLICT (id) DO UPDATE SET
     subscription = excluded.subscription,
+    client = excluded.client,
     endpoint = excluded.endpoint,
     state = CASE WHEN webhook_message.state = 'delivered' THEN 'delivered' ELSE excluded.state END,
     attempts = excluded.attempts,
@@ -96,9 +97,9 @@ const isReplaced = `m.state = 'undelivered' AND EXISTS (SELECT 1 FROM webhook_me
   AND later.environment = m.environment AND later.subscription = m.subscription AND later.sequence > m.sequence)`;
 
 const dayMs = 24 * 3_600_000;
-/** So many take SQLite about 20 ms. */
+/** SQLite counts this many in 20 ms. */
 const maxCounted = 20_000;
-/** More are not shown of a payment. */
+/** At most this many messages of a payment are shown. */
 const maxOfPayment = 200;
 
 export type WebhookMessageTable = ReturnType<typeof createWebhookMessageTable>;

@@ -14,8 +14,10 @@ export interface UnstoredRequests extends Required<RequestObserver> {
   running(xRequestId: string): readonly RunningRequest[];
   /** Records that wait to be stored, newest first. */
   waiting(xRequestId: string): readonly RequestRecord[];
-  /** Removes records: writes, then reads, polls and refusals, each in their order. */
-  take(count: number): readonly RequestRecord[];
+  /** Removes records: writes, then reads, polls and refusals, each in their order. @param upTo the greatest `number` to remove */
+  take(count: number, upTo?: number): readonly RequestRecord[];
+  /** The greatest `number` of a record so far. */
+  newest(): number;
   /** For records that could not be stored. */
   putBack(records: readonly RequestRecord[]): void;
   /** By tenant, how many records were removed since the last call because too many waited. */
@@ -44,12 +46,14 @@ export function createUnstoredRequests(maxPerLane = maxWaiting): UnstoredRequest
     refused: new Set(),
   };
   let evicted = new Map<string, number>();
+  let newest = 0;
   let batch = { records: Number.POSITIVE_INFINITY, listener: () => {} };
 
   const countWaiting = () => lanes.reduce((sum, lane) => sum + waiting[lane].size, 0);
 
   function add(record: RequestRecord): void {
     waiting[laneOf(record)].add(record);
+    newest = Math.max(newest, record.number);
     evict(laneOf(record));
   }
 
@@ -83,11 +87,13 @@ export function createUnstoredRequests(maxPerLane = maxWaiting): UnstoredRequest
         .flatMap((lane) => [...waiting[lane]])
         .filter(({ requestId = '' }) => isSame(requestId, xRequestId))
         .toSorted((one, other) => other.number - one.number),
-    take(count) {
+    newest: () => newest,
+    take(count, upTo = Number.POSITIVE_INFINITY) {
       const taken: RequestRecord[] = [];
       for (const lane of lanes)
         for (const record of waiting[lane]) {
           if (taken.length === count) return taken;
+          if (record.number > upTo) continue;
           waiting[lane].delete(record);
           taken.push(record);
         }

@@ -61,6 +61,22 @@ for (const [name, { skip, open }] of Object.entries(databaseKinds)) {
       assert.equal(updated.filter(Boolean).length, 1);
     });
 
+    test('sends nothing to the database but the names of the queues', async (t) => {
+      const [database] = await open(t);
+      const sent: unknown[] = [];
+      const table = createSubscriptionTable({
+        ...database,
+        query(sql, values) {
+          sent.push(sql, values);
+          return database.query(sql, values);
+        },
+      });
+      const subscription = { tenant: 'tenant', environment: 'sandbox', headers: ['Bearer token'] };
+      await table.take('read', [subscription], 1, hour);
+      assert.match(JSON.stringify(sent), /sandbox/);
+      assert.doesNotMatch(JSON.stringify(sent), /Bearer/);
+    });
+
     test('stores the others when the database refuses one', async (t) => {
       const { table } = await openTables(t);
       const results = await Promise.allSettled([

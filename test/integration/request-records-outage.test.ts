@@ -62,6 +62,21 @@ async function start(t: TestContext, { maxWaiting = 2_000, maxStoredPerTenant = 
 }
 
 describe('records of requests while the database refuses writes', () => {
+  test('are stored by a flush that ends, although other requests end during each of its writes', async (t) => {
+    const { database, records, end, record, unstoredRequests } = await start(t);
+    const { batch } = database;
+    database.batch = (...args) => {
+      end(record());
+      return batch(...args);
+    };
+    const first = record();
+    end(first);
+    assert.equal(await records.flush(), true);
+    const stored = await database.query('SELECT number FROM request_record');
+    assert.deepEqual(stored.map(Object.values), [[first.number]]);
+    assert.ok(unstoredRequests.take(10).length > 0);
+  });
+
   test('are found, with a note that others may be missing, and are stored once it accepts them', async (t) => {
     const { records, end, record, find, setWritable } = await start(t);
     setWritable(false);

@@ -310,6 +310,21 @@ describe('the deliveries', () => {
     assert.deepEqual(await noted('not sent'), [['https://tpp.example', 0, 'undelivered']]);
   });
 
+  test('note that a later message has ended, if the endpoint has ended the subscription meanwhile', async (t) => {
+    const first = Promise.withResolvers<AttemptResult>();
+    const { add, put, database, read, runUntil } = await setUp(t, { post: () => first.promise });
+    const before = subscriptionWith('payment');
+    await add(before);
+    await runUntil('it is being sent', async () => (await read('payment')) !== undefined);
+    const stored = await read('payment');
+    assert.ok(stored?.message);
+    await put({ ...stored, sequence: 2, message: { ...stored.message, id: 'a later one', sequence: 2 } });
+    first.resolve({ kind: 'gone' });
+    await until(5_000, 'the subscription has ended', async () => (await read('payment')) === undefined);
+    const notes = await database.query("SELECT id, state FROM webhook_message WHERE id = 'a later one'");
+    assert.deepEqual(notes.map(Object.values), [['a later one', 'ended']]);
+  });
+
   test('leave a subscription alone that an instance with another encryption key has changed', async (t) => {
     const first = Promise.withResolvers<AttemptResult>();
     const { add, sent, makeUnreadable, textOf, workOf, runUntil, deliveries } = await setUp(t, {

@@ -17,7 +17,11 @@ const second = 1_000;
 const signal = new AbortController().signal;
 const payment = { tenantId: 'tenant', paymentKey: 'status:payment' };
 
-function start(t: TestContext, overrides: Partial<Subscription> = {}) {
+function start(
+  t: TestContext,
+  overrides: Partial<Subscription> = {},
+  intervalMs: (subscription: Subscription, readAtMs: number) => number = () => 5 * second,
+) {
   const time = simulateTime(t);
   const { keyValues } = createMemoryState(time.now);
   const subscription = subscriptionSince(time.now(), {
@@ -92,7 +96,7 @@ function start(t: TestContext, overrides: Partial<Subscription> = {}) {
       payment,
     }),
     authorisationReadOf: (_, { type, id }) => ({ ...operation, lane: 'read', path: `/${type}/${id ?? ''}` }),
-    intervalMs: () => 5 * second,
+    intervalMs,
     now: time.now,
   });
   const shows = (code: string): PollResult => ({
@@ -157,6 +161,26 @@ describe('the read of a subscribed status', () => {
     await time.pass(4 * second, 500);
     assert.equal(await pollsOf(keyValues).takeLease(payment, { generation: '1' }), undefined);
     await time.pass(second, 500);
+    assert.ok(await pollsOf(keyValues).takeLease(payment, { generation: '1' }));
+  });
+
+  test('keeps the lease for a moment if the subscription does not know the status yet, whose interval is another one', async (t) => {
+    const longSince = (_: Subscription, atMs: number) => Math.max(5 * second, atMs / 10);
+    const { time, keyValues, bank, shows, record, readStatus } = start(t, {}, longSince);
+    record({ hash: 'ACSP' });
+    bank.result = shows('ACSP');
+    assert.equal((await readStatus()).kind, 'status');
+    await time.pass(2 * second, 500);
+    assert.ok(await pollsOf(keyValues).takeLease(payment, { generation: '1' }));
+  });
+
+  test('keeps the lease for the interval without the failures before it, when a read succeeds', async (t) => {
+    const byFailures = ({ failedReads = 0 }: Subscription) => (failedReads > 0 ? 3_600 * second : 5 * second);
+    const { time, keyValues, bank, shows, record, readStatus } = start(t, { failedReads: 9 }, byFailures);
+    record({ readAtMs: 0 });
+    bank.result = shows('ACTC');
+    assert.equal((await readStatus()).kind, 'status');
+    await time.pass(5 * second, 500);
     assert.ok(await pollsOf(keyValues).takeLease(payment, { generation: '1' }));
   });
 

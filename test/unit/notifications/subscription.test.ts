@@ -154,6 +154,26 @@ describe('a subscription with SCA', () => {
     assert.ok(!hasUnreported(second));
   });
 
+  for (const finality of ['final', 'settled'] as const)
+    test(`with LAST gets a message about each of two authorisations, the last one as final, after a ${finality} status`, () => {
+      const both = {
+        ...sca,
+        content: 'SCA,LAST' as const,
+        authorisations: [started('a'), started('b')],
+      };
+      const ended = [scaStatus('a', 'finalised'), scaStatus('b', 'failed')];
+      const lastAfterMs = 0;
+      const reads = { status: status('ACCC', finality), authorisations: ended };
+      const first = withReads(both, reads, { ...at(1), lastAfterMs });
+      assert.deepEqual([shown(first), first.message?.final], [[1, 'ACCC', 'a', 'finalised'], false]);
+      assert.equal(withReads(first, {}, { ...at(2), lastAfterMs }), first, 'it waits for its delivery');
+      const delivered = afterAttempt(first, 'message 1', { kind: 'delivered' }, times(3)).subscription;
+      assert.ok(delivered);
+      const second = withReads(delivered, {}, { ...at(4), lastAfterMs });
+      assert.deepEqual([shown(second), second.message?.final], [[2, 'ACCC', 'b', 'failed'], true]);
+      assert.ok(isOver(second));
+    });
+
   test('gets nothing after the final status, which replaces what is not delivered', () => {
     const reads = { status: status('RJCT', 'final'), authorisations: [scaStatus('a', 'failed')] };
     const rejected = withReads(sca, reads, at(1));

@@ -21,6 +21,19 @@ describe('requests that are not stored', () => {
     assert.deepEqual(unstored.take(10), [payment]);
   });
 
+  test('are taken up to a number, so that those that come meanwhile wait', () => {
+    const unstored = createUnstoredRequests();
+    const records = Array.from({ length: 3 }, () => poll());
+    for (const record of records) unstored.onRequestEnd(record);
+    const newest = unstored.newest();
+    const payment = requestRecord();
+    unstored.onRequestEnd(payment);
+    assert.deepEqual(unstored.take(2, newest), records.slice(0, 2));
+    assert.deepEqual(unstored.take(2, newest), records.slice(2));
+    assert.deepEqual(unstored.take(2, newest), []);
+    assert.deepEqual(unstored.take(2), [payment]);
+  });
+
   test('a flood of polls or refusals removes the oldest of its kind, and no payment', () => {
     const unstored = createUnstoredRequests(3);
     const payment = requestRecord();
