@@ -7,10 +7,11 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { alertsPage, prometheusAlerts } from './docs/alerts.ts';
 import { commandsPage } from './docs/commands.ts';
 import { configurationPage, configurationSchema } from './docs/configuration.ts';
 import { errorsHtml, errorsPage } from './docs/errors.ts';
-import { chartAlerts, chartDashboard, chartValuesSchema } from './docs/helm.ts';
+import { chartDashboard, chartValuesSchema } from './docs/helm.ts';
 import { ledgerPage } from './docs/ledger.ts';
 import { metricsPage } from './docs/metrics.ts';
 import { openapiPage } from './docs/openapi.ts';
@@ -30,7 +31,9 @@ const generated: readonly GeneratedFile[] = [
   { file: 'docs/architecture/ledger.md', content: ledgerPage },
   { file: 'docs/openapi.yaml', content: openapiPage },
   { file: 'deploy/helm/penstock/values.schema.json', content: chartValuesSchema },
-  { file: 'deploy/helm/penstock/files/alerts.yaml', content: chartAlerts },
+  { file: 'docs/operations/alerts.md', content: alertsPage },
+  { file: 'deploy/prometheus/alerts.yaml', content: prometheusAlerts },
+  { file: 'deploy/helm/penstock/files/alerts.yaml', content: prometheusAlerts },
   { file: 'deploy/helm/penstock/files/dashboard.json', content: chartDashboard },
 ];
 

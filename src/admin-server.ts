@@ -15,6 +15,7 @@ import type { Config } from './config/schema.ts';
 import { configInFileSyntax } from './config/show-config.ts';
 import { createCompareContracts } from './contract-guard/compare-contracts.ts';
 import { createIsSwitchBack, createSwitchEnvironment } from './environments/switch-environment.ts';
+import type { GatewayAlerts } from './gateway-alerts.ts';
 import { type ListenerCertificate, readListenerTls } from './http/listener-tls.ts';
 import { createChangeIdentities } from './identities/change-identities.ts';
 import { createPaymentViews } from './payments/payment-views.ts';
@@ -42,6 +43,7 @@ interface AdminServerDependencies {
   readonly requestHandlers: RequestHandlers;
   readonly listenerCertificate: ListenerCertificate;
   readonly readiness: ReadinessCheck;
+  readonly alerts: Pick<GatewayAlerts, 'current' | 'canPay'>;
   readonly reload: (request: ReloadRequest) => Promise<ReloadResult>;
 }
 
@@ -52,6 +54,7 @@ export function createAdminServer({
   requestHandlers,
   listenerCertificate,
   readiness,
+  alerts,
   reload,
 }: AdminServerDependencies): AdminServer {
   const { currentConfig, telemetry, activeEnvironment, audit, ledger, holds, names, fleet, timeline } =
@@ -70,6 +73,8 @@ export function createAdminServer({
     ...sources,
     shapers: () => requestHandlers.current.upstreams.limiters(),
     inDoubt: ledger.inDoubt.count,
+    alerts: alerts.current,
+    canPay: alerts.canPay,
     readiness: readiness.withoutCertificates,
     listenerCertificate() {
       const [certificate] = listenerCertificate.certificates();
@@ -98,6 +103,7 @@ export function createAdminServer({
   const api = createAdminApi({
     ...sources,
     readiness: readiness.withCertificates,
+    alerts: alerts.current,
     metrics,
     switchEnvironment: createSwitchEnvironment({
       active: activeEnvironment,

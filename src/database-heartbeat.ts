@@ -24,6 +24,8 @@ export interface DatabaseHeartbeat extends PeriodicTask {
   isPrepared(): boolean;
   /** What is wrong with the database, as a sentence; `undefined` if nothing is. */
   problem(): string | undefined;
+  /** When this instance has noticed the last failover since its start: milliseconds since 1970. */
+  failedOverAtMs(): number | undefined;
   /** What may lose payments, although the database is usable; `undefined` until the database was read. */
   warnings(): readonly DatabaseWarning[] | undefined;
 }
@@ -34,6 +36,8 @@ export const databaseWarningKinds = [...postgresWarningKinds, 'failover'] as con
 export interface DatabaseWarning {
   readonly kind: (typeof databaseWarningKinds)[number];
   readonly text: string;
+  /** Whether it has been so since the start of this instance. */
+  readonly isOld: boolean;
 }
 
 interface DatabaseHeartbeatDependencies {
@@ -79,6 +83,8 @@ export function createDatabaseHeartbeat({
   let failures = 0;
   let problem: string | undefined;
   let warnings: readonly DatabaseWarning[] | undefined;
+  let firstKinds: ReadonlySet<DatabaseWarning['kind']> | undefined;
+  let failedOverAtMs: number | undefined;
   /** Whether this instance had forgotten some of what it should have written back. */
   let isIncomplete = false;
   /** The last failover of the database after which this instance has written back what it remembers. */
@@ -101,6 +107,7 @@ export function createDatabaseHeartbeat({
   /** Claims of all instances wait for it. */
   async function restore(failover: string): Promise<void> {
     const startedAtMs = performance.now();
+    failedOverAtMs = Date.now();
     await activeEnvironment.restore();
     isIncomplete ||= recent.hasForgottenTooMuch();
     beats = 0;
@@ -111,10 +118,14 @@ export function createDatabaseHeartbeat({
   }
 
   async function refreshWarnings(): Promise<void> {
-    const next = [
+    const found = [
       ...(await readWarnings()),
       ...lostWarnings([...(await instances.lostInFailover()), ...(isIncomplete ? ['this instance'] : [])]),
     ];
+    firstKinds ??= new Set(found.map(({ kind }) => kind));
+    const known = firstKinds;
+    const next = found.map((warning) => ({ ...warning, isOld: known.has(warning.kind) }));
+    firstKinds = new Set(next.flatMap(({ kind, isOld }) => (isOld ? kind : [])));
     for (const { kind, text } of next)
       if (!warnings?.some((known) => known.kind === kind && known.text === text))
         log(kind === 'failover' ? 'error' : 'warn', 'the database may lose payments', { why: text });
@@ -154,11 +165,12 @@ export function createDatabaseHeartbeat({
     },
     isPrepared: () => isPrepared,
     problem: () => problem,
+    failedOverAtMs: () => failedOverAtMs,
     warnings: () => warnings,
   };
 }
 
-function lostWarnings(instances: readonly string[]): readonly DatabaseWarning[] {
+function lostWarnings(instances: readonly string[]): readonly Omit<DatabaseWarning, 'isOld'>[] {
   if (instances.length === 0) return [];
   const text =
     `after a failover of the database, ${instances.join(', ')} did not write back all that it had sent: payments of the last moments ` +

@@ -12,9 +12,16 @@ const refreshesPerSize = 60;
 export interface DatabaseMetrics {
   /** The same database, whose statements are measured: one duration for each batch. */
   readonly measured: Database;
+  /** The mean of the statements of writes in the last 10 seconds, if it is slow: milliseconds. */
+  slowMs(): number | undefined;
+  /** Age of the oldest write that is neither answered nor in doubt: milliseconds. */
+  oldestUnfinishedMs(): number | undefined;
   /** Reads what the database must be asked for. To be called every second; never rejects. */
   refresh(): Promise<void>;
 }
+
+/** Within a second, nothing is told from a coincidence. Seconds, statements, milliseconds. */
+const slowness = { seconds: 10, minimum: 5, ms: 200 };
 
 export function createDatabaseMetrics(database: Database, metrics: Metrics): DatabaseMetrics {
   const durations = new Map<Statement<Columns>, BoundHistogram>(
@@ -28,6 +35,18 @@ export function createDatabaseMetrics(database: Database, metrics: Metrics): Dat
   );
 
   let refreshes = 0;
+  /** The last seconds, the newest last. */
+  const seconds = [{ statements: 0, ms: 0 }];
+
+  function measure(startedAtMs: number, duration: BoundHistogram): void {
+    const ms = performance.now() - startedAtMs;
+    duration.observe(ms / 1_000);
+    const current = seconds.at(-1);
+    if (!current) return;
+    current.statements += 1;
+    current.ms += ms;
+  }
+
   let oldestMs: number | undefined;
   let bytes: number | undefined;
   const sample = (value: number | undefined) => (value === undefined ? [] : [{ labels: {}, value }]);
@@ -50,15 +69,21 @@ export function createDatabaseMetrics(database: Database, metrics: Metrics): Dat
         const duration = durations.get(statement);
         if (!duration) return database.batch(statement, rows);
         const startedAtMs = performance.now();
-        return database
-          .batch(statement, rows)
-          .finally(() => duration.observe((performance.now() - startedAtMs) / 1_000));
+        return database.batch(statement, rows).finally(() => measure(startedAtMs, duration));
       },
     },
+    slowMs() {
+      const statements = seconds.reduce((sum, second) => sum + second.statements, 0);
+      const mean = seconds.reduce((sum, second) => sum + second.ms, 0) / statements;
+      return statements >= slowness.minimum && mean >= slowness.ms ? mean : undefined;
+    },
+    oldestUnfinishedMs: () => oldestMs,
     async refresh() {
-      const seconds = refreshes++;
-      if (seconds % refreshesPerAge === 0) oldestMs = await read(oldestUnfinished);
-      if (seconds % refreshesPerSize === 0) bytes = await read(sizeIn[database.dialect]);
+      seconds.push({ statements: 0, ms: 0 });
+      if (seconds.length > slowness.seconds) seconds.shift();
+      const refresh = refreshes++;
+      if (refresh % refreshesPerAge === 0) oldestMs = await read(oldestUnfinished);
+      if (refresh % refreshesPerSize === 0) bytes = await read(sizeIn[database.dialect]);
     },
   };
 }

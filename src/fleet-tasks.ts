@@ -5,6 +5,7 @@
 
 import type { EventStream } from './admin/event-stream.ts';
 import { describeChange, type ReloadRequest, type ReloadResult } from './config/config-changes.ts';
+import type { GatewayAlerts } from './gateway-alerts.ts';
 import type { ListenerCertificate } from './http/listener-tls.ts';
 import { createInstanceReport } from './instance-report.ts';
 import { createPeriodicTask } from './periodic-task.ts';
@@ -28,6 +29,7 @@ interface FleetTasksDependencies {
   readonly requestHandlers: RequestHandlers;
   readonly listenerCertificate: Pick<ListenerCertificate, 'certificates'>;
   readonly readiness: Pick<ReadinessCheck, 'withoutCertificates'>;
+  readonly alerts: Pick<GatewayAlerts, 'evaluate'>;
   readonly events: Pick<EventStream, 'publish'>;
   /** Never rejects. */
   readonly reload: (request: ReloadRequest) => Promise<ReloadResult>;
@@ -46,6 +48,7 @@ export function createFleetTasks({
   requestHandlers,
   listenerCertificate,
   readiness,
+  alerts,
   events,
   reload,
 }: FleetTasksDependencies): FleetTasks {
@@ -78,7 +81,8 @@ export function createFleetTasks({
 
   function storeReport(): void {
     const seconds = telemetry.liveStats.recent();
-    fleet.publish({ ...createReport(seconds), reload: lastReload }, seconds);
+    const report = createReport(seconds);
+    fleet.publish({ ...report, alerts: alerts.evaluate(report.figures), reload: lastReload }, seconds);
     recordCertificates([
       ...listenerCertificate.certificates(),
       ...requestHandlers.current.upstreams.certificates(),

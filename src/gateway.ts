@@ -7,6 +7,7 @@ import { createBankNotificationServer } from './bank-notification-server.ts';
 import type { ReloadReport, ReloadRequest, ReloadResult } from './config/config-changes.ts';
 import type { Config } from './config/schema.ts';
 import { createFleetTasks } from './fleet-tasks.ts';
+import { createGatewayAlerts } from './gateway-alerts.ts';
 import {
   closeServer,
   createListener,
@@ -73,6 +74,9 @@ export interface GatewayOrigin {
 /** Interval at which deviations from the standard are written to their report. Milliseconds. */
 const contractReportMs = 5_000;
 
+/** Interval at which alerts read what only the database knows. Milliseconds. */
+const alertFactsMs = 5_000;
+
 /** Interval at which certificate files are read. A change takes effect when two reads find the same. Milliseconds. */
 const filePollMs = 500;
 
@@ -108,7 +112,7 @@ export function assembleGateway(
       errorResponse: (error) => tppErrorResponse(error, services.currentConfig.value.listen.errorPageUrl),
     },
   );
-  reportRefusedConnections(listener.server, log, telemetry.metrics);
+  const connectionRefusedAtMs = reportRefusedConnections(listener.server, log, telemetry.metrics);
   const listenerCertificate = watchListenerTls(
     config.listen.tls,
     listener.server,
@@ -131,6 +135,13 @@ export function assembleGateway(
     readCredentials,
     load: loadConfig,
   });
+  const alerts = createGatewayAlerts({
+    services,
+    requestHandlers,
+    readiness,
+    reloadErrors: reloader.errors,
+    connectionsAcceptedForMs: () => performance.now() - connectionRefusedAtMs(),
+  });
   const {
     server: adminServer,
     events,
@@ -142,6 +153,7 @@ export function assembleGateway(
     requestHandlers,
     listenerCertificate,
     readiness,
+    alerts,
     reload: reloader.reload,
   });
   const adminCertificate = watchListenerTls(
@@ -160,6 +172,7 @@ export function assembleGateway(
     requestHandlers,
     listenerCertificate,
     readiness,
+    alerts,
     events,
     reload: reloader.reload,
   });
@@ -199,11 +212,16 @@ export function assembleGateway(
     await adminTasks.verifySessions();
     return heartbeatMs;
   });
+  const alertsTask = createPeriodicTask(async () => {
+    await alerts.refresh();
+    return alertFactsMs;
+  });
   const webhooksTask = createPeriodicTask(async () => {
     services.webhooks.run();
     return heartbeatMs;
   });
   const tasks = [
+    alertsTask,
     webhooksTask,
     identitiesTask,
     oidcTask,

@@ -35,7 +35,7 @@ export function createInstanceReport({
   limiters,
   notifications,
   processFigures,
-}: ReportSources): (seconds: readonly SecondCounts[]) => Omit<InstanceReport, 'reload'> {
+}: ReportSources): (seconds: readonly SecondCounts[]) => Omit<InstanceReport, 'reload' | 'alerts'> {
   let hashed: { readonly config: Config; readonly hash: string } | undefined;
   const hashOf = (config: Config) => {
     if (hashed?.config !== config) hashed = { config, hash: configurationHash(config) };

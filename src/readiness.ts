@@ -13,9 +13,13 @@ export interface ReadinessCheck {
   phase: 'closed' | 'serving' | 'draining';
   /** Adds another listener, whose certificate may expire. */
   addListener(certificate: ListenerCertificate): void;
+  /** Those of the listeners and of the environments. */
+  certificates(): readonly InstalledCertificate[];
   /** With warnings of certificates that expire soon. */
   withCertificates(): Readiness;
-  /** For the console, which warns of certificates itself. */
+  /** Why new payments are refused, although the database can be used. */
+  paymentsStopped(): string | undefined;
+  /** For what has alerts of certificates. */
   withoutCertificates(): Readiness;
 }
 
@@ -45,17 +49,20 @@ export function createReadinessCheck({
 
   const check: ReadinessCheck = {
     phase: 'closed',
+    certificates,
     addListener: (certificate) => void listeners.push(certificate),
     withCertificates() {
       const { ready, reasons } = check.withoutCertificates();
       const expiring = certificates().flatMap((certificate) => expiryWarning(certificate, Date.now()) ?? []);
       return { ready, reasons: [...reasons, ...expiring] };
     },
+    paymentsStopped() {
+      if (services.databaseHeartbeat.problem() !== undefined) return undefined; // that is the only cause
+      return requestHandlers.current.identities.problem() ?? activeProblem();
+    },
     withoutCertificates() {
       const problem = services.databaseHeartbeat.problem();
-      // While the database cannot be used, that is the only cause.
-      const identitiesProblem =
-        problem === undefined ? (requestHandlers.current.identities.problem() ?? activeProblem()) : undefined;
+      const identitiesProblem = check.paymentsStopped();
       const reasons = [
         check.phase === 'serving' ? [] : check.phase,
         problem ?? [],

@@ -35,6 +35,8 @@ export interface ConfigReloader {
   apply(next: Config): Promise<ReloadReport>;
   /** Loads the configuration again, applies it, and logs the result. Never rejects. */
   reload(request: ReloadRequest): Promise<ReloadResult>;
+  /** Why the last configuration could not be used; empty if it could. */
+  errors(): readonly string[];
 }
 
 interface ConfigReloaderDependencies {
@@ -59,6 +61,7 @@ export function createConfigReloader({
   const { currentConfig, audit, timeline, instanceId } = services;
   const { log, metrics } = services.telemetry;
   let pending: Promise<unknown> = Promise.resolve();
+  let lastErrors: readonly string[] = [];
 
   /** One after the other: each reload is compared with the one before. */
   function apply(next: Config): Promise<ReloadReport> {
@@ -96,6 +99,7 @@ export function createConfigReloader({
   }
 
   return {
+    errors: () => lastErrors,
     async apply(next) {
       const report = await apply(next);
       timeline.record(timelineEventOf({ kind: 'applied', ...report }, 'program'));
@@ -103,6 +107,7 @@ export function createConfigReloader({
     },
     async reload(request) {
       const result = await loadAndApply();
+      lastErrors = result.kind === 'refused' ? result.errors : [];
       metrics.increment('penstock_config_reloads_total', { outcome: result.kind });
       logResult(result, request, log);
       timeline.record(timelineEventOf(result, request.by === 'signal' ? request.signal : request.operator));

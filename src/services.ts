@@ -8,7 +8,7 @@ import {
   type DatabaseHeartbeat,
   databaseWarningKinds,
 } from './database-heartbeat.ts';
-import { createDatabaseMetrics } from './database-metrics.ts';
+import { createDatabaseMetrics, type DatabaseMetrics } from './database-metrics.ts';
 import { type ActiveEnvironment, createActiveEnvironment } from './environments/active-environment.ts';
 import { type AffinityStore, createAffinityStore } from './environments/affinity.ts';
 import { type AuditLog, createAuditLog } from './environments/audit-log.ts';
@@ -82,6 +82,7 @@ export interface Services {
   readonly telemetry: Telemetry;
   readonly database: Database;
   readonly databaseHeartbeat: DatabaseHeartbeat;
+  readonly databaseMetrics: DatabaseMetrics;
   readonly instances: InstanceTable;
   readonly state: State;
   /** The name of this instance among those that share the state; new after every start. */
@@ -322,6 +323,7 @@ export function createServices(
     telemetry,
     database,
     databaseHeartbeat,
+    databaseMetrics,
     instances,
     state,
     instanceId,

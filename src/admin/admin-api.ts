@@ -1,5 +1,6 @@
 /** The handlers of the admin API: one for each route of routes.ts. */
 
+import type { Alert } from '../alerts/finding.ts';
 import type { ReloadRequest, ReloadResult } from '../config/config-changes.ts';
 import type { ActiveEnvironment } from '../environments/active-environment.ts';
 import type { AuditLog } from '../environments/audit-log.ts';
@@ -34,6 +35,7 @@ interface AdminApiDependencies
     PaymentDependencies,
     IdentityDependencies {
   readonly readiness: () => Readiness;
+  readonly alerts: () => readonly Alert[];
   readonly metrics: Pick<Metrics, 'text' | 'contentType'>;
   readonly environments: () => readonly EnvironmentView[];
   readonly active: Pick<ActiveEnvironment, 'read' | 'known'>;
@@ -61,6 +63,7 @@ interface AdminApiDependencies
 
 export function createAdminApi({
   readiness,
+  alerts,
   metrics,
   environments,
   active,
@@ -162,6 +165,8 @@ export function createAdminApi({
         'No instance has a record of this X-Request-ID: the request is older than requests.keepFor, its record was not stored, or it never arrived.',
       );
     },
+
+    listAlerts: alerts,
 
     listInstances: () => fleet.instances(),
 

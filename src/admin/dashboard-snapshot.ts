@@ -1,6 +1,8 @@
 /** The console's view: a snapshot every second, shared by all consoles, and five minutes of samples. */
 
 import { isDeepStrictEqual } from 'node:util';
+import type { CanPay } from '../alerts/can-pay.ts';
+import type { Alert } from '../alerts/finding.ts';
 import type { CertificateView } from '../certificates/installed-certificates.ts';
 import type { ActiveEnvironment } from '../environments/active-environment.ts';
 import type { FleetScope, InstanceView } from '../telemetry/fleet.ts';
@@ -24,6 +26,8 @@ export interface DashboardSources {
   readonly shapers: () => readonly EnvironmentLimiterStats[];
   readonly inDoubt: () => number | undefined;
   readonly readiness: () => Readiness;
+  readonly alerts: () => readonly Alert[];
+  readonly canPay: () => CanPay;
   readonly listenerCertificate: () => CertificateSummary | null;
   /** `admin.links`. */
   readonly links: () => LinkTemplates;
@@ -48,6 +52,10 @@ interface Snapshot {
   /** The number of payments in doubt, of all instances; `null` while it is unknown. */
   readonly inDoubt: number | null;
   readonly readiness: Readiness;
+  /** Of all instances, the most severe first. */
+  readonly alerts: readonly Alert[];
+  /** Whether customers can pay, as the alerts say. */
+  readonly canPay: CanPay;
   readonly instances: readonly InstanceView[];
   /** Whether `instances`, `samples` and `seconds` include all instances. */
   readonly fleet: FleetScope;
@@ -124,6 +132,8 @@ function takeSnapshot(sources: DashboardSources): Snapshot {
     shapers: sources.shapers(),
     inDoubt: sources.inDoubt() ?? null,
     readiness: sources.readiness(),
+    alerts: sources.alerts(),
+    canPay: sources.canPay(),
     instances: sources.instances(),
     fleet: sources.fleet(),
     listenerCertificate: sources.listenerCertificate(),

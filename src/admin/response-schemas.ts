@@ -5,6 +5,7 @@
  */
 
 import { z } from 'zod';
+import { severities } from '../alerts/alert-table.ts';
 import { lanes } from '../pis/operations.ts';
 import { requestOutcomes } from '../telemetry/request-search.ts';
 import { timelineKinds } from '../telemetry/timeline.ts';
@@ -22,6 +23,26 @@ export const readiness = z.object({
     'Why the instance is not ready, and warnings such as an expiring certificate.',
   ),
 });
+
+export const alerts = listOf(
+  z.object({
+    id: z.string().describe('Of the kind of alert: docs/operations/alerts.md lists them.'),
+    severity: z
+      .enum(severities)
+      .describe(
+        'critical: customers cannot pay, or money is uncertain. warning: somebody must act. info: good to know.',
+      ),
+    environment: z.string().optional(),
+    since: dateTime,
+    text: z.string().describe('What is so, and what it means.'),
+    action: z.string().describe('What to do.'),
+    guide: z.string().describe('The address of the page that says more.'),
+    overSince: dateTime
+      .optional()
+      .describe('When its condition has ended, while the alert is kept for 20 seconds.'),
+    instances: listOf(z.string()).optional().describe('The instances that find it, if others do not.'),
+  }),
+);
 
 const signInMethod = z.enum(['token', 'proxy', 'oidc']);
 

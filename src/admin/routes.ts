@@ -29,6 +29,7 @@ import {
   timelineQuery,
 } from './request-schemas.ts';
 import {
+  alerts,
   auditRecords,
   auditVerification,
   circuit,
@@ -90,6 +91,13 @@ export const routes = {
     response: { description: 'OpenAPI 3.1.', contentType: 'application/yaml' },
   },
   ...signInRoutes,
+  listAlerts: {
+    method: 'get',
+    path: '/api/alerts',
+    role: 'read',
+    summary: 'List what needs attention, on all instances',
+    response: { description: 'The alerts, the most severe first.', schema: alerts },
+  },
   listEnvironments: {
     method: 'get',
     path: '/api/environments',

@@ -89,6 +89,13 @@ export const commands: readonly Command[] = [
     run: async (options) => (await import('./health.ts')).showHealth(options),
   },
   {
+    name: 'status',
+    summary: 'Show whether customers can pay now, what is uncertain, and what to do next, on all instances',
+    options: gatewayOptions,
+    example: 'status --config penstock.yaml',
+    run: async (options) => (await import('./status.ts')).showStatus(await connect(options)),
+  },
+  {
     name: 'environment',
     summary: 'Show the environments of a running gateway, and which one is active',
     options: gatewayOptions,

@@ -1,8 +1,9 @@
-/** The exit codes of all commands. Those above 1 are codes of sysexits.h. */
+/** The exit codes of all commands. Those from 64 on are codes of sysexits.h. */
 
 export const exitCodes = {
   ok: 0,
   refused: 1,
+  critical: 2,
   usage: 64,
   unavailable: 69,
   internal: 70,
@@ -13,7 +14,11 @@ export const exitCodes = {
 /** What each code means, for `penstock --help` and the documentation. */
 export const exitCodeMeanings: readonly (readonly [code: number, meaning: string])[] = [
   [exitCodes.ok, 'success'],
-  [exitCodes.refused, 'refused, or a problem was found; serve: cannot start, or stopped too early'],
+  [
+    exitCodes.refused,
+    'refused, or a problem was found; status: somebody must act; serve: cannot start, or stopped too early',
+  ],
+  [exitCodes.critical, 'status: customers cannot pay, or money is uncertain'],
   [exitCodes.usage, 'wrong command line'],
   [exitCodes.unavailable, 'no gateway answers, or it cannot reach its database or Redis'],
   [exitCodes.internal, 'internal error'],

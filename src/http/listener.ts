@@ -156,14 +156,18 @@ export function closeServer(
 const refusalLogIntervalMs = 60_000;
 
 /** Counts and logs the connections that the server closes because there are too many. */
-export function reportRefusedConnections(server: Server, log: Log, metrics: Metrics): void {
+/** @returns when a connection was refused last: milliseconds of `performance.now()` */
+export function reportRefusedConnections(server: Server, log: Log, metrics: Metrics): () => number {
+  let refusedAtMs = Number.NEGATIVE_INFINITY;
   let loggedAtMs = Number.NEGATIVE_INFINITY;
   server.on('drop', () => {
     metrics.increment('penstock_connections_refused_total', {});
-    if (performance.now() - loggedAtMs < refusalLogIntervalMs) return;
-    loggedAtMs = performance.now();
+    refusedAtMs = performance.now();
+    if (refusedAtMs - loggedAtMs < refusalLogIntervalMs) return;
+    loggedAtMs = refusedAtMs;
     log('warn', 'refusing connections: the connection limit is reached and no connection is idle');
   });
+  return () => refusedAtMs;
 }
 
 /**

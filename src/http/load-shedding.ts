@@ -11,7 +11,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 const sheddings = ['nothing', 'status-reads', 'everything'] as const;
 
 /** Which requests of TPPs are refused. The admin listener is never affected. */
-type Shedding = (typeof sheddings)[number];
+export type Shedding = (typeof sheddings)[number];
 
 /** How much of its capacity this process uses. */
 export interface LoadReading {
@@ -46,6 +46,8 @@ const readingMs = 500;
 export interface LoadShedder {
   /** @throws GatewayError OVERLOADED if requests of this lane are shed at the moment */
   admit(lane: Lane): void;
+  /** What is refused at the moment. */
+  shedding(): Shedding;
   /** Whether to skip work that can wait, such as polls: sooner than any request is refused. */
   isBusy(): boolean;
   /** Measures until it is stopped. */
@@ -75,6 +77,7 @@ export function createLoadShedder(onChange: (shedding: Shedding, reading: LoadRe
     change(hysteresis.collected(heap));
   });
   return {
+    shedding: () => shedding,
     admit(lane) {
       if (shedding === 'nothing' || (shedding === 'status-reads' && lane !== 'status')) return;
       throw new GatewayError('OVERLOADED', 'The gateway is overloaded; nothing was sent. Try again.');

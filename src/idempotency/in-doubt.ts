@@ -32,6 +32,19 @@ export interface InDoubtEntry {
   readonly isFirstFactor: boolean;
 }
 
+/** How many writes of one operation and environment are in doubt. */
+export interface InDoubtCount {
+  /** The identity. */
+  readonly environment: string;
+  readonly operation: string;
+  readonly isFirstFactor: boolean;
+  readonly count: number;
+  /** Of these, those of which two attempts have reached the bank. */
+  readonly twice: number;
+  /** When the oldest one was claimed: milliseconds since 1970. */
+  readonly sinceMs: number;
+}
+
 /** A write in doubt whose effect a read can show. */
 export interface ReadableDoubt {
   /** As `InDoubtWrite.id`. */
@@ -51,22 +64,25 @@ const maxListed = 100_000;
 const maxReadable = 10_000;
 
 export function createInDoubtWrites(
-  table: Pick<LedgerTable, 'inDoubt' | 'inDoubtWith' | 'readableInDoubt' | 'countInDoubt'>,
+  table: Pick<LedgerTable, 'inDoubt' | 'inDoubtWith' | 'readableInDoubt' | 'countsInDoubt'>,
 ) {
-  let count: number | undefined;
+  let counts: readonly InDoubtCount[] | undefined;
+  const countAll = () => counts?.reduce((sum, { count }) => sum + count, 0);
   let readable: ReadonlyMap<string, readonly ReadableDoubt[]> = new Map();
 
   return {
     /** The oldest first. @throws DatabaseError */
     all: async (): Promise<readonly InDoubtWrite[]> => (await table.inDoubt(maxListed)).map(inDoubtWriteOf),
     /** The writes of all instances at the last refresh; `undefined` before the first one. */
-    count: () => count,
+    count: countAll,
+    /** The same, by environment and operation. */
+    counts: () => counts ?? [],
     /** The cancellations and updates of a payment that the last refresh found. */
     readableDoubtsOf: (paymentId: string): readonly ReadableDoubt[] => readable.get(paymentId) ?? [],
     /** To be called every second. @throws DatabaseError */
     async refresh(): Promise<void> {
-      count = await table.countInDoubt();
-      const rows = count === 0 ? [] : await table.readableInDoubt(maxReadable);
+      counts = (await table.countsInDoubt()).map(inDoubtCountOf);
+      const rows = countAll() === 0 ? [] : await table.readableInDoubt(maxReadable);
       readable = Map.groupBy(rows.map(readableDoubtOf), ({ paymentId }) => paymentId);
     },
   };
@@ -91,6 +107,15 @@ export function inDoubtWriteOf(row: LedgerRow): InDoubtWrite {
     },
   };
 }
+
+const inDoubtCountOf = (row: LedgerRow): InDoubtCount => ({
+  environment: String(row.environment),
+  operation: String(row.operation),
+  isFirstFactor: Boolean(row.is_first_factor),
+  count: Number(row.writes),
+  twice: Number(row.twice),
+  sinceMs: Number(row.since),
+});
 
 const readableDoubtOf = (row: LedgerRow): ReadableDoubt => ({
   id: String(row.attempt),

@@ -19,6 +19,8 @@ export interface StorageBudget {
   countEntry(tenant: string, bytes: number): void;
   /** @throws GatewayError QUOTA_EXCEEDED with the seconds to wait, if new writes of this tenant are refused */
   check(tenant: string): void;
+  /** Those whose writes are refused at the moment, on this instance. */
+  refusedTenants(): readonly string[];
 }
 
 interface StorageBudgetSettings {
@@ -100,6 +102,8 @@ export function createStorageBudget(
       account.pendingBytes += bytes + overheadBytes;
       if (account.pendingBytes >= minTakenBytes) void takePending(tenant, account);
     },
+    refusedTenants: () =>
+      [...accounts].flatMap(([tenant, { refusedUntilMs }]) => (refusedUntilMs > now() ? tenant : [])),
     check(tenant) {
       const leftMs = accountOf(tenant).refusedUntilMs - now();
       if (leftMs <= 0) return;

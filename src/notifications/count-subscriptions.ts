@@ -33,8 +33,14 @@ export const createCountSubscriptions =
     return tenants().map(({ name, id }) => ({ tenant: name, ...(counts.get(id) ?? noSubscriptions) }));
   };
 
-/** @returns counts again for the gauges, which keep the last numbers if the database is unavailable */
-export function createSubscriptionGauges(count: CountSubscriptions, metrics: Metrics): () => Promise<void> {
+export interface SubscriptionGauges {
+  /** The last numbers. */
+  counts(): readonly SubscriptionCounts[];
+  /** Counts again. Never rejects: if the database is unavailable, the last numbers remain. */
+  refresh(): Promise<void>;
+}
+
+export function createSubscriptionGauges(count: CountSubscriptions, metrics: Metrics): SubscriptionGauges {
   let counts: readonly SubscriptionCounts[] = [];
   const gauge = (state: Exclude<keyof SubscriptionCounts, 'tenant'>) =>
     counts.map((one) => ({ labels: { tenant: one.tenant, state }, value: one[state] }));
@@ -45,7 +51,10 @@ export function createSubscriptionGauges(count: CountSubscriptions, metrics: Met
     ...gauge('undelivered'),
     ...gauge('dead'),
   ]);
-  return async () => {
-    counts = await count().catch(() => counts);
+  return {
+    counts: () => counts,
+    async refresh() {
+      counts = await count().catch(() => counts);
+    },
   };
 }

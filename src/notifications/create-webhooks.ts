@@ -11,6 +11,7 @@ import {
   createCountSubscriptions,
   createSubscriptionGauges,
   type NamedIdentity,
+  type SubscriptionCounts,
 } from './count-subscriptions.ts';
 import { createDeliveries } from './deliver-messages.ts';
 import { createManageSubscriptions, type ManageSubscriptions } from './manage-subscriptions.ts';
@@ -31,6 +32,8 @@ export interface Webhooks {
   readonly store: SubscriptionStore;
   readonly manage: ManageSubscriptions;
   readonly limit: SubscriptionLimit;
+  /** How many subscriptions each tenant had a moment ago. */
+  counts(): readonly SubscriptionCounts[];
   /** The bank has sent a notification of a payment: its subscription is due. @throws DatabaseError */
   onBankNotification(payment: PaymentOfTenant): Promise<void>;
   /** Starts the work that is due. To be called every second. */
@@ -62,7 +65,7 @@ interface WebhooksDependencies {
 const runsPerSearchOfFormer = 60;
 
 /** How often the subscriptions are counted. Runs. */
-const runsPerCount = 15;
+const runsPerCount = 10;
 
 export function createWebhooks({
   table,
@@ -217,7 +220,7 @@ export function createWebhooks({
   });
 
   const count = createCountSubscriptions({ table, tenants });
-  const countForGauges = createSubscriptionGauges(count, metrics);
+  const gauges = createSubscriptionGauges(count, metrics);
 
   const webhooks: Webhooks = {
     current: undefined,
@@ -228,6 +231,7 @@ export function createWebhooks({
       max: () => webhooks.current?.maxSubscriptions ?? 0,
       now,
     }),
+    counts: gauges.counts,
     manage: createManageSubscriptions({
       store,
       messages,
@@ -242,7 +246,7 @@ export function createWebhooks({
       const isDue = Boolean(webhooks.current?.clients.size) || searchesFormer;
       runs += 1;
       if (!isDue) return;
-      if (isCountDue) void countForGauges();
+      if (isCountDue) void gauges.refresh();
       void deliveries.run();
       void polls.run();
     },

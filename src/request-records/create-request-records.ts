@@ -6,7 +6,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { deleteInBatches } from '../store/delete-in-batches.ts';
 import { createLatestRows } from '../store/latest-rows.ts';
-import type { RecordRow, RequestRecordTable } from '../store/request-records.ts';
+import type { InitiationRow, RecordRow, RequestRecordTable } from '../store/request-records.ts';
 import type { Telemetry } from '../telemetry/create-telemetry.ts';
 import { safeStack } from '../telemetry/log.ts';
 import { type RequestRecord, tenantIdOf } from '../telemetry/request-record.ts';
@@ -60,6 +60,7 @@ export function createRequestRecords({
   const onRefused = (thrown: unknown) =>
     log('error', 'a row of the figures of requests is not stored', { stack: safeStack(thrown) });
   const figures = createLatestRows(table.putFigures, maxUnwritten, onRefused);
+  const initiations = createLatestRows(table.putInitiations, maxUnwritten, onRefused);
   const errorRows = createLatestRows(table.putErrors, maxUnwritten, onRefused);
   const shareRows = createLatestRows(putShares, maxUnwritten, onRefused);
   /** What has happened to a record: one that changes after its end comes again. */
@@ -132,11 +133,14 @@ export function createRequestRecords({
       shares.addNotStored(tenant, requests);
       countNotStored(requests);
     }
-    for (const row of minutes.add(liveStats.recent())) figures.set(String(row.minute), row);
+    const changed = minutes.add(liveStats.recent());
+    for (const row of changed.figures) figures.set(String(row.minute), row);
+    for (const row of changed.initiations) initiations.set(initiationKeyOf(row), row);
     takeErrors();
     await storeRecords();
     takeErrors();
     await figures.write();
+    await initiations.write();
     await errorRows.write();
     for (const row of shares.takeChanged()) shareRows.set(JSON.stringify([row.period, row.tenant]), row);
     await shareRows.write();
@@ -186,6 +190,9 @@ export function createRequestRecords({
     },
   };
 }
+
+const initiationKeyOf = ({ minute, environment, product, result }: InitiationRow) =>
+  JSON.stringify([minute, environment, product, result]);
 
 function estimatedBytesOf(row: RecordRow): number {
   let bytes = fixedBytes;

@@ -2,9 +2,8 @@
 
 import { type Row, textOf } from '../store/database.ts';
 import type { ErrorRow } from '../store/request-records.ts';
-import { type RequestRecord, tenantIdOf } from '../telemetry/request-record.ts';
+import { bankErrorOf, type RequestRecord, tenantIdOf } from '../telemetry/request-record.ts';
 import { minuteOf, secondsPerMinute } from './minute-figures.ts';
-import { bankErrorOf } from './request-rows.ts';
 
 /** One error: what failed for whom, and how often. */
 export interface ErrorCount {

@@ -2,13 +2,18 @@
 
 import { z } from 'zod';
 import { type Row, textOf } from '../store/database.ts';
-import type { FigureRow } from '../store/request-records.ts';
+import type { FigureRow, InitiationRow } from '../store/request-records.ts';
 import { bucketCount, type SecondCounts, sumOfCounts } from '../telemetry/live-stats.ts';
 
 export const secondsPerMinute = 60;
 
 /** The beginning of the minute of a second: seconds since 1970. */
 export const minuteOf = (second: number): number => second - (second % secondsPerMinute);
+
+interface ChangedRows {
+  readonly figures: readonly FigureRow[];
+  readonly initiations: readonly InitiationRow[];
+}
 
 export function createMinuteFigures(instance: string) {
   /** By the beginning of the minute: seconds since 1970. */
@@ -19,7 +24,7 @@ export function createMinuteFigures(instance: string) {
      * @param seconds that have ended; those that were added already are ignored
      * @returns the rows that have changed
      */
-    add(seconds: readonly SecondCounts[]): readonly FigureRow[] {
+    add(seconds: readonly SecondCounts[]): ChangedRows {
       const changed = new Set<number>();
       for (const second of seconds) {
         if (second.at <= lastSecond) continue;
@@ -30,14 +35,21 @@ export function createMinuteFigures(instance: string) {
         minutes.set(at, sumOfCounts(at, known ? [known, second] : [second]));
         changed.add(at);
       }
-      const rows = [...changed]
-        .flatMap((at) => minutes.get(at) ?? [])
-        .map((counts) => rowOf(instance, counts));
+      const counts = [...changed].flatMap((at) => minutes.get(at) ?? []);
       for (const at of minutes.keys()) if (at + secondsPerMinute <= lastSecond) minutes.delete(at);
-      return rows;
+      return {
+        figures: counts.map((one) => rowOf(instance, one)),
+        initiations: counts.flatMap((one) => initiationRowsOf(instance, one)),
+      };
     },
   };
 }
+
+const initiationRowsOf = (instance: string, { at, initiations }: SecondCounts): readonly InitiationRow[] =>
+  initiations.map(({ count, bankMs, ...initiation }) => ({
+    ...{ minute: at, instance, ...initiation },
+    ...{ requests: count, bank_ms: bankMs },
+  }));
 
 const rowOf = (
   instance: string,
@@ -63,7 +75,7 @@ const storedDurations = z.array(
   ]),
 );
 
-/** @param row of `minute_figure` */
+/** Without the initiations. @param row of `minute_figure` */
 export function countsOf(row: Row): SecondCounts {
   const number = (column: string) => Number(row[column]);
   return {
@@ -79,5 +91,6 @@ export function countsOf(row: Row): SecondCounts {
       bypass: number('bypass'),
     },
     durations: storedDurations.parse(JSON.parse(textOf(row.durations) ?? '[]')),
+    initiations: [],
   };
 }

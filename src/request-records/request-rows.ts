@@ -2,11 +2,18 @@
 
 import { isStrictId, productOf } from '../pis/operations.ts';
 import { recordedTenantOf } from '../request/identities.ts';
-import type { RequestEvent, TimedEvent } from '../request/request-events.ts';
+import type { TimedEvent } from '../request/request-events.ts';
 import { type Row, textOf } from '../store/database.ts';
 import type { RecordRow } from '../store/request-records.ts';
 import { isFailedCall } from '../telemetry/live-stats.ts';
-import { type RequestRecord, type RunningRequest, roundMs, tenantIdOf } from '../telemetry/request-record.ts';
+import {
+  bankErrorOf,
+  lastEvent,
+  type RequestRecord,
+  type RunningRequest,
+  roundMs,
+  tenantIdOf,
+} from '../telemetry/request-record.ts';
 import {
   type RequestOutcome,
   type RequestStep,
@@ -51,24 +58,6 @@ function paymentIdOf({ request, error, events }: RequestRecord): string | null {
 /** PostgreSQL stores no other texts. */
 const storableId = (id: string | undefined): string | null =>
   id?.isWellFormed() && !id.includes('\0') ? id : null;
-
-export const bankErrorOf = ({ events }: Pick<RequestRecord, 'events'>): string | undefined =>
-  lastEvent(events, 'bank-error')?.code;
-
-type EventOf<What> = Extract<RequestEvent, { readonly what: What }>;
-
-/** The last event of a kind. */
-function lastEvent<const What extends RequestEvent['what']>(
-  events: readonly TimedEvent[],
-  what: What,
-): EventOf<What> | undefined {
-  const isWanted = (event: RequestEvent): event is EventOf<What> => event.what === what;
-  for (let index = events.length - 1; index >= 0; index -= 1) {
-    const event = events[index]?.event;
-    if (event && isWanted(event)) return event;
-  }
-  return undefined;
-}
 
 function outcomeOf({ error, status, servedFrom, events }: RequestRecord): RequestOutcome {
   if (lastEvent(events, 'recorded')?.as === 'in-doubt') return 'in-doubt';

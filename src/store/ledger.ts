@@ -382,10 +382,12 @@ export function createLedgerTable(database: Database) {
         [limit],
       ),
 
-    async countInDoubt(): Promise<number> {
-      const [row] = await database.query('SELECT count(*) AS writes FROM ledger WHERE why IS NOT NULL');
-      return Number(row?.writes);
-    },
+    /** How many are in doubt, by environment and operation: `writes`, of which so many were sent `twice`, the oldest claimed at `since`. */
+    countsInDoubt: (): Promise<readonly LedgerRow[]> =>
+      database.query(
+        `SELECT environment, operation, is_first_factor, count(*) AS writes, count(other_attempt) AS twice, min(claimed_at) AS since
+         FROM ledger WHERE why IS NOT NULL GROUP BY environment, operation, is_first_factor`,
+      ),
 
     /**
      * Whether another tenant has sent an initiation with this id to the same bank before, and the bank has not refused it. An answer that

@@ -73,6 +73,7 @@ async function readSettings(database: Database, names: readonly string[]): Promi
 export const postgresWarningKinds = [
   'fsync',
   'asynchronous-commit',
+  'no-standby',
   'no-synchronous-standby',
   'standby-missing',
 ] as const;
@@ -105,13 +106,17 @@ export async function postgresWarnings(database: Database): Promise<readonly Pos
       text: `synchronous_commit is ${commits}: a crash or a failover can lose confirmed payments, ${repeats}`,
     });
   if (names === '')
-    warnings.push({
-      kind: 'no-synchronous-standby',
-      text:
-        Number(standbys) === 0
-          ? `PostgreSQL has no standby: a loss of its disk loses all payments, ${repeats}`
-          : `synchronous_standby_names is empty: a failover loses what the standby has not received, ${repeats}, unless an instance remembers it`,
-    });
+    warnings.push(
+      Number(standbys) === 0
+        ? {
+            kind: 'no-standby',
+            text: `PostgreSQL has no standby: a loss of its disk loses all payments, ${repeats}`,
+          }
+        : {
+            kind: 'no-synchronous-standby',
+            text: `synchronous_standby_names is empty: a failover loses what the standby has not received, ${repeats}, unless an instance remembers it`,
+          },
+    );
   else if (Number(synchronous) === 0)
     warnings.push({
       kind: 'standby-missing',

@@ -87,6 +87,29 @@ const putFigures = statement({
   },
 });
 
+const initiationColumns = {
+  minute: 'bigint',
+  instance: 'text',
+  environment: 'text',
+  product: 'text',
+  result: 'text',
+  requests: 'integer',
+  bank_ms: 'bigint',
+} as const;
+
+export type InitiationRow = InputOf<typeof initiationColumns>;
+
+const putInitiations = statement({
+  columns: initiationColumns,
+  sql: (input) => {
+    const names = Object.keys(initiationColumns).join(', ');
+    return `
+    INSERT INTO minute_initiation (${names}) SELECT ${names} FROM ${input} AS i WHERE true
+    ON CONFLICT (minute, instance, environment, product, result) DO UPDATE SET
+      requests = excluded.requests, bank_ms = excluded.bank_ms`;
+  },
+});
+
 const errorKey = 'code, bank_status, bank_error, client, tenant, operation, environment';
 
 const errorColumns = {
@@ -206,6 +229,10 @@ export function createRequestRecordTable(database: Database) {
       await rowsOfAll(database.batch(putFigures, rows));
     },
 
+    async putInitiations(rows: readonly InitiationRow[]): Promise<void> {
+      await rowsOfAll(database.batch(putInitiations, rows));
+    },
+
     async putErrors(rows: readonly ErrorRow[]): Promise<void> {
       await rowsOfAll(database.batch(putErrors, rows));
     },
@@ -246,6 +273,14 @@ export function createRequestRecordTable(database: Database) {
     figures: (from: number, to: number): Promise<readonly Row[]> =>
       database.query('SELECT * FROM minute_figure WHERE minute BETWEEN $1 AND $2', [from, to]),
 
+    /** The initiations of all instances together, without the product. @param from seconds since 1970 */
+    initiations: (from: number): Promise<readonly Row[]> =>
+      database.query(
+        `SELECT environment, result, sum(requests) AS requests, sum(bank_ms) AS bank_ms FROM minute_initiation
+         WHERE minute >= $1 GROUP BY environment, result`,
+        [from],
+      ),
+
     /** The errors of all instances together, the most frequent first. `last` is the time and the X-Request-ID of the last one. */
     errors: (from: number, limit: number): Promise<readonly Row[]> =>
       database.query(
@@ -269,6 +304,7 @@ export function createRequestRecordTable(database: Database) {
     /** @param keptMs of the figures of minutes, errors and shares @param sharePeriodMs the length of a period of shares */
     async deleteFigures(keptMs: number, sharePeriodMs: number): Promise<void> {
       await database.query('DELETE FROM minute_figure WHERE minute < (now_ms() - $1) / 1000', [keptMs]);
+      await database.query('DELETE FROM minute_initiation WHERE minute < (now_ms() - $1) / 1000', [keptMs]);
       await database.query('DELETE FROM minute_error WHERE minute < (now_ms() - $1) / 1000', [keptMs]);
       await database.query('DELETE FROM record_share WHERE period < (now_ms() - $1) / $2', [
         keptMs,

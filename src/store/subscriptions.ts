@@ -125,10 +125,10 @@ const writtenColumns = {
 const insert = statement({
   columns: writtenColumns,
   sql: (input) => `
-    INSERT INTO subscription (${shown}, payment_id, is_failing, dead_since, failed_endpoint, read_at, delivery_at,
-      read_again, delivery_again)
+    INSERT INTO subscription (${shown}, payment_id, is_failing, dead_since, failed_endpoint, failed_since, read_at,
+      delivery_at, read_again, delivery_again)
     SELECT i.id, i.tenant, i.environment, i.revision, now_ms(), i.record, i.payment_id, i.is_failing, i.dead_since, i.failed_endpoint,
-      now_ms() + i.read_in_ms, now_ms() + i.delivery_in_ms, false, false
+      CASE WHEN i.failed_endpoint IS NOT NULL THEN now_ms() END, now_ms() + i.read_in_ms, now_ms() + i.delivery_in_ms, false, false
     FROM ${input} AS i WHERE true ON CONFLICT (id) DO NOTHING RETURNING id`,
 });
 
@@ -159,7 +159,9 @@ const dueTimes = (work: Work) => dueTime(work, `i.changes_${work}`, `${work}_in_
 
 const updateKnown = (input: string) => `
   UPDATE subscription SET revision = i.revision, changed_at = now_ms(), record = i.record, is_failing = i.is_failing,
-    dead_since = i.dead_since, failed_endpoint = i.failed_endpoint, ${dueTimes('read')}, ${dueTimes('delivery')}
+    dead_since = i.dead_since, failed_endpoint = i.failed_endpoint,
+    failed_since = CASE WHEN i.failed_endpoint IS NOT NULL THEN coalesce(subscription.failed_since, now_ms()) END,
+    ${dueTimes('read')}, ${dueTimes('delivery')}
   FROM ${input} AS i WHERE subscription.id = i.id AND subscription.revision = i.known`;
 
 const deleteKnown = (input: string) =>
@@ -342,7 +344,7 @@ export function createSubscriptionTable(database: Database) {
     /** Makes messages due that an endpoint has not accepted and that wait, those first that would be due next. */
     async promote(endpoint: string, limit: number): Promise<void> {
       await database.query(
-        `UPDATE subscription SET failed_endpoint = NULL, delivery_at = now_ms()
+        `UPDATE subscription SET failed_endpoint = NULL, failed_since = NULL, delivery_at = now_ms()
          WHERE delivery_lease IS NULL AND id IN (
            SELECT id FROM subscription WHERE failed_endpoint = $1 AND delivery_at > (SELECT now_ms()) AND delivery_lease IS NULL
            ORDER BY delivery_at LIMIT $2)`,

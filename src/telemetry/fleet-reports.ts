@@ -74,12 +74,24 @@ const reloadOutcome = z.object({
   restartRequired: listOf(text),
 });
 
+/** What the instance has found out: see src/alerts. */
+const alert = z.object({
+  id: name,
+  key: text,
+  severity: z.enum(['critical', 'warning', 'info']),
+  environment: name.optional(),
+  text,
+  sinceMs: z.number(),
+  overAtMs: z.number().optional(),
+});
+
 const report = z.object({
   ready: z.boolean(),
   reasons: listOf(text),
   figures,
   circuits: listOf(circuit),
   queues: listOf(queue),
+  alerts: listOf(alert),
   /** Of the last request; `null` if there was none since the start. */
   reload: reloadOutcome.nullable(),
 });
@@ -92,6 +104,7 @@ export type InstanceReport = Readonly<z.output<typeof report>> & {
 };
 export type InstanceFigures = Readonly<z.output<typeof figures>>;
 export type ReloadOutcome = Readonly<z.output<typeof reloadOutcome>>;
+export type ReportedAlert = Readonly<z.output<typeof alert>>;
 export type ReportedCircuit = Readonly<z.output<typeof circuit>>;
 
 const bucket = z
@@ -109,6 +122,9 @@ const second = z.object({
     .array(z.tuple([bucket, count]).readonly())
     .max(bucketCount)
     .readonly(),
+  initiations: listOf(
+    z.object({ environment: name, product: name, result: name, count, bankMs: z.number().nonnegative() }),
+  ),
 });
 
 const storedReport = report.extend({

@@ -1,5 +1,6 @@
 /** The statistics of each second of the last five minutes, of all instances together. */
 
+import { type InitiationCount, sumInitiations } from './initiations.ts';
 import {
   emptySecond,
   maxSeconds,
@@ -25,6 +26,8 @@ export interface FleetSeconds {
    * replaces its object.
    */
   recent(instances: readonly string[]): readonly SecondStats[];
+  /** Of all instances, in the last so many seconds that have ended. */
+  initiations(lastSeconds: number): readonly InitiationCount[];
 }
 
 interface InstanceSeconds {
@@ -75,6 +78,11 @@ export function createFleetSeconds(now: () => number = Date.now): FleetSeconds {
         computed.delete(second.at);
       }
       byInstance.set(instance, known);
+    },
+    initiations(lastSeconds) {
+      const first = currentSecond() - lastSeconds;
+      const all = Array.from(byInstance.values(), ({ counts }) => [...counts.values()]).flat();
+      return sumInitiations(all.flatMap(({ at, initiations }) => (at >= first ? initiations : [])));
     },
     recent(instances) {
       const current = currentSecond();

@@ -21,7 +21,7 @@ import type { SecondCounts, SecondStats } from './live-stats.ts';
 export interface InstanceView
   extends Omit<
     StoredReport,
-    'startedAtMs' | 'reportedAtMs' | 'hasStopped' | 'from' | 'through' | 'clockDifferenceMs'
+    'startedAtMs' | 'reportedAtMs' | 'hasStopped' | 'from' | 'through' | 'clockDifferenceMs' | 'alerts'
   > {
   readonly name: string;
   /** `unknown`: this instance cannot read reports at the moment, or has just started. */
@@ -274,6 +274,15 @@ export function createFleet(
       return seconds.recent([ownId, ...running]);
     },
 
+    /** Of all instances, in the last so many seconds: at most 300. */
+    initiations: seconds.initiations,
+
+    /** What the other instances that run have reported. */
+    alertsOfOthers: (): readonly { readonly name: string; readonly alerts: StoredReport['alerts'] }[] =>
+      [...others.values()]
+        .filter(({ status }) => status === 'up')
+        .map(({ report: { id: name, alerts } }) => ({ name, alerts })),
+
     scope: (): FleetScope => ({ isComplete: isComplete(), why: isComplete() ? null : incomplete }),
 
     /**
@@ -305,7 +314,7 @@ const incomplete =
 const timeText = (ms: number) => new Date(ms).toISOString();
 
 function viewOf({ report, status }: Member): InstanceView {
-  const { startedAtMs, reportedAtMs, hasStopped: _, from: __, through: ___, ...shown } = report;
+  const { startedAtMs, reportedAtMs, hasStopped: _, from: __, through: ___, alerts: ____, ...shown } = report;
   const lastSeen = timeText(reportedAtMs);
   const view = { ...shown, name: report.id, status, since: timeText(startedAtMs), lastSeen };
   if (status === 'up' || status === 'stopped') return view;

@@ -2,6 +2,7 @@
 
 import { type ErrorCode, errorTable } from '../request/errors.ts';
 import type { CacheVerdict } from '../request/request-events.ts';
+import { type InitiationCount, initiationOf, sumInitiations } from './initiations.ts';
 import type { RequestObserver, RequestRecord } from './request-record.ts';
 
 /** One second, as the event stream of the admin API sends it. */
@@ -36,6 +37,7 @@ export interface SecondCounts {
   readonly cache: Readonly<Record<StatusReadSource, number>>;
   /** The durations: the number of requests in each bucket that has some, by ascending bucket. */
   readonly durations: readonly (readonly [bucket: number, count: number])[];
+  readonly initiations: readonly InitiationCount[];
 }
 
 export interface LiveStats extends RequestObserver {
@@ -82,6 +84,7 @@ export const emptySecond = (at: number): SecondCounts => ({
   failed: 0,
   cache: { hit: 0, stale: 0, shared: 0, miss: 0, bypass: 0 },
   durations: [],
+  initiations: [],
 });
 
 /** The sum of counts, of several instances or of several seconds. */
@@ -103,10 +106,11 @@ export function sumOfCounts(at: number, all: readonly SecondCounts[]): SecondCou
       bypass: sum(({ cache }) => cache.bypass),
     },
     durations: [...durations].toSorted(([one], [other]) => one - other),
+    initiations: sumInitiations(all.flatMap(({ initiations }) => initiations)),
   };
 }
 
-export function statsOfCounts({ durations, ...counts }: SecondCounts): SecondStats {
+export function statsOfCounts({ durations, initiations: _, ...counts }: SecondCounts): SecondStats {
   const { at, requests, refused, failed, cache } = counts;
   const quantiles = { p50Ms: quantileMs(durations, 0.5), p99Ms: quantileMs(durations, 0.99) };
   return { at, requests, refused, failed, ...quantiles, cache };
@@ -142,10 +146,12 @@ function createSecond(at: number) {
   const counts = { requests: 0, refused: 0, failed: 0 };
   const cache = { hit: 0, stale: 0, shared: 0, miss: 0, bypass: 0 };
   const durationBuckets = new Uint32Array(bucketCount);
+  const initiations: InitiationCount[] = [];
 
   return {
     at,
-    add({ error, status, servedFrom, durationMs, events }: RequestRecord): void {
+    add(record: RequestRecord): void {
+      const { error, status, servedFrom, durationMs, events } = record;
       counts.requests += 1;
       if (error ? isFailedCall(error.code) : status >= 500 && servedFrom === 'bank') counts.failed += 1;
       else if (error && status !== 404) counts.refused += 1;
@@ -154,12 +160,15 @@ function createSecond(at: number) {
         durationBuckets[bucket] = (durationBuckets[bucket] ?? 0) + 1;
       }
       for (const { event } of events) if (event.what === 'cache') cache[sourceOf[event.verdict]] += 1;
+      const initiation = initiationOf(record);
+      if (initiation) initiations.push(initiation);
     },
     counts: (): SecondCounts => ({
       at,
       ...counts,
       cache: { ...cache },
       durations: Array.from(durationBuckets.entries()).filter(([, count]) => count > 0),
+      initiations: sumInitiations(initiations),
     }),
   };
 }

@@ -169,6 +169,11 @@ export const metricsTable = {
     help: 'TPP connections refused because of the connection limit.',
     labels: [],
   },
+  penstock_alert: {
+    kind: 'gauge',
+    help: 'Alerts of all instances, by kind: how many there are. The environment is empty if the alert has none. Equal on all instances.',
+    labels: ['id', 'severity', 'environment'],
+  },
   penstock_in_doubt: {
     kind: 'gauge',
     help: 'Payments in doubt (unknown whether the bank has executed them), of all instances.',

@@ -206,3 +206,22 @@ const failureOf = ({ code, message, proxyError, cause }: GatewayError): RequestF
 
 /** Durations are shown with one decimal. */
 export const roundMs = (ms: number): number => Math.round(ms * 10) / 10;
+
+/** The code of the last error that the bank has answered with. */
+export const bankErrorOf = ({ events }: Pick<RequestRecord, 'events'>): string | undefined =>
+  lastEvent(events, 'bank-error')?.code;
+
+type EventOf<What> = Extract<RequestEvent, { readonly what: What }>;
+
+/** The last event of a kind. */
+export function lastEvent<const What extends RequestEvent['what']>(
+  events: readonly TimedEvent[],
+  what: What,
+): EventOf<What> | undefined {
+  const isWanted = (event: RequestEvent): event is EventOf<What> => event.what === what;
+  for (let index = events.length - 1; index >= 0; index -= 1) {
+    const event = events[index]?.event;
+    if (event && isWanted(event)) return event;
+  }
+  return undefined;
+}

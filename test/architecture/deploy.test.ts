@@ -25,7 +25,7 @@ const rulesShape = z.strictObject({
             .string()
             .regex(/^\d+[smh]$/)
             .optional(),
-          labels: z.strictObject({ severity: z.enum(['warning', 'critical']) }),
+          labels: z.strictObject({ severity: z.enum(['warning', 'critical']) }).optional(),
           annotations: z.strictObject({
             summary: z.string().min(1),
             description: z.string().min(1),

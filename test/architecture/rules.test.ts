@@ -24,6 +24,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   'request-records': foundation,
   ...Object.fromEntries(parts.map((part) => [part, foundation])),
   'contract-guard': foundation.filter((folder) => folder !== 'state'),
+  alerts: ['pis', 'certificates', 'telemetry', 'upstream'],
   'self-service': [...foundation, 'idempotency'],
   admin: [
     ...[...foundation, 'request-records', 'identities', 'environments', 'idempotency', 'status-cache'],
@@ -33,6 +34,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     'payments',
     'contract-guard',
     'identities',
+    'alerts',
   ],
   'pipeline.ts': [...foundation, ...parts],
   'database-heartbeat.ts': ['store', 'telemetry', 'environments', 'upstream', 'periodic-task.ts'],
@@ -49,16 +51,18 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   'admin-server.ts': [
     ...[...foundation, ...parts, 'admin', 'services.ts', 'request-handler.ts', 'readiness.ts'],
     'admin-listener.ts',
+    'gateway-alerts.ts',
   ],
   'bank-notification-listener.ts': [...foundation, 'http', 'notifications'],
   'bank-notification-server.ts': [
     ...[...foundation, 'http', 'notifications', 'services.ts', 'request-handler.ts'],
     'bank-notification-listener.ts',
   ],
+  'gateway-alerts.ts': [...[...foundation, 'alerts', 'services.ts', 'request-handler.ts', 'readiness.ts']],
   'instance-report.ts': ['config', 'telemetry', 'upstream', 'admin', 'version.ts'],
   'fleet-tasks.ts': [
     ...[...foundation, 'http', 'admin', 'periodic-task.ts', 'version.ts'],
-    ...['services.ts', 'request-handler.ts', 'readiness.ts', 'instance-report.ts'],
+    ...['services.ts', 'request-handler.ts', 'readiness.ts', 'instance-report.ts', 'gateway-alerts.ts'],
   ],
   'gateway.ts': [
     ...[...foundation, 'http', 'admin', 'periodic-task.ts'],
@@ -69,11 +73,12 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
       'readiness.ts',
       'fleet-tasks.ts',
       'admin-server.ts',
+      'gateway-alerts.ts',
       'bank-notification-server.ts',
     ],
   ],
   commands: [
-    ...['environments', 'identities'],
+    ...['environments', 'identities', 'alerts'],
     'gateway.ts',
     'reload-config.ts',
     'admin',

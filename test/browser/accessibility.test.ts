@@ -27,7 +27,7 @@ describe('the accessibility of the console', { skip: skipWithoutChromium }, () =
     await page.getByLabel('Reason').fill('a test');
     await page.getByLabel('Type production to confirm').fill('production');
     await page.getByRole('button', { name: 'Apply' }).click();
-    await page.getByRole('link', { name: /production: status circuit held closed/ }).waitFor();
+    await page.getByRole('link', { name: /The status circuit of production is held closed/ }).waitFor();
     await page.getByRole('button', { name: /^Resolve/ }).waitFor();
     await page.locator('#records tr').first().waitFor();
     return page;

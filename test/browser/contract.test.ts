@@ -179,24 +179,6 @@ describe('the section of the console about the contract', { skip: skipWithoutChr
     assert.equal(await rows.count(), 200);
   });
 
-  test('is an alert for a day if the bank has changed, one for each operation, also if only today is listed', async (t) => {
-    const { page, panel } = await openReport(t, full);
-    const alert = page.locator('#alert-list li').filter({ hasText: 'the bank has changed' });
-    const expected =
-      /^sandbox: the bank has changed at .*: answers to getPaymentStatus have 2 new deviations, last body\/transactionStatus \(enum\)\./;
-    assert.match(await alert.locator('.alert-text').innerText(), expected);
-    const answers: string[] = [];
-    page.on('response', (response) => void answers.push(response.url()));
-    await panel.getByLabel('Period').selectOption('1');
-    await until(5_000, 'the list of today', async () => answers.some((url) => url.includes('days=1')));
-    await until(5_000, 'the changes since yesterday', async () =>
-      answers.some((url) => url.includes('days=2')),
-    );
-    assert.equal(await alert.count(), 1);
-    await alert.getByRole('link', { name: /^sandbox: the bank has changed/ }).click();
-    assert.match(page.url(), /#contract$/);
-  });
-
   test('shows a reader the same, and fits a narrow dark screen', async (t) => {
     const options = { colorScheme: 'dark', viewport: { width: 360, height: 740 } } as const;
     const { page, rows } = await openReport(t, full, options, 'token-of-rita');

@@ -58,7 +58,7 @@ describe('the panels of the console', { skip: skipWithoutChromium }, () => {
     await page
       .getByText(/^The list of payments in doubt could not be read\. The page shows the data of /)
       .waitFor();
-    await page.getByText(/^2 payments in doubt: /).waitFor();
+    await page.getByText(/^2 payments are in doubt in sandbox: /).waitFor();
     assert.equal(await panel.getByRole('button', { name: /^Resolve / }).count(), 1);
 
     // While reads fail: after a good one, which the page also makes by itself, there is no such button.
@@ -67,7 +67,7 @@ describe('the panels of the console', { skip: skipWithoutChromium }, () => {
     await asked;
     await page.unroute('**/api/in-doubt');
     await page.evaluate(() => document.dispatchEvent(new Event('operator-action')));
-    await page.getByText(/^2 payments in doubt, the oldest for /).waitFor();
+    await page.getByText(/^2 payments are in doubt in sandbox: /).waitFor();
     assert.equal(
       await panel.getByRole('button', { name: /^Resolve / }).count(),
       3,
@@ -78,6 +78,7 @@ describe('the panels of the console', { skip: skipWithoutChromium }, () => {
   test('do not report that all is well before everything has been read once', async (t) => {
     const { gateway } = await startGatewayWithBank(t);
     const page = await pages.signIn(t, gateway);
+    await page.getByRole('heading', { name: 'No active alerts' }).waitFor(); // the instance has just started
     const delay = Promise.withResolvers<void>();
     await page.route('**/api/in-doubt', (route) => delay.promise.then(() => route.continue()));
     await page.reload();
@@ -110,7 +111,7 @@ const recordContradictions = (page: Page) =>
   page.evaluate(() => {
     const found: string[] = [];
     const check = () => {
-      const isWell = document.getElementById('alerts-title')?.textContent === 'No active alerts';
+      const isWell = document.getElementById('alerts-title')?.textContent?.endsWith('no active alerts');
       for (const problem of document.querySelectorAll('.panel-problem'))
         if (isWell && problem.checkVisibility()) found.push(problem.textContent ?? '');
     };

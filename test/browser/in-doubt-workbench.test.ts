@@ -46,7 +46,7 @@ describe('the workbench of payments in doubt', { skip: skipWithoutChromium }, ()
     await Promise.all(Array.from({ length: 60 }, () => call(gateway.url, initiation)));
     const page = await pages.signIn(t, gateway);
     const rows = page.locator('#in-doubt-rows tr');
-    await page.getByText(/^60 payments in doubt, the oldest for /).waitFor();
+    await page.getByText(/^60 payments are in doubt in sandbox: /).waitFor();
     await page.getByRole('button', { name: 'Show 10 more of 10' }).waitFor();
     assert.equal(await rows.count(), 50);
     await page.getByRole('button', { name: 'Show 10 more of 10' }).click();

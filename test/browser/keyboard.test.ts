@@ -26,7 +26,7 @@ describe('the console with the keyboard alone', { skip: skipWithoutChromium }, (
     await page.getByLabel('Operator token').waitFor();
     await keyboard.type(adminToken);
     await keyboard.press('Enter');
-    await page.getByText(/^3 payments in doubt, the oldest for /).waitFor();
+    await page.getByText(/^3 payments are in doubt in sandbox: /).waitFor();
 
     await tabTo(page, button('Hold read of sandbox'));
     await keyboard.press('Enter');
@@ -51,7 +51,7 @@ describe('the console with the keyboard alone', { skip: skipWithoutChromium }, (
     assert.equal(await page.evaluate(() => document.activeElement?.id), 'decisions-title');
 
     await page.reload();
-    await page.getByText(/^3 payments in doubt, the oldest for /).waitFor();
+    await page.getByText(/^3 payments are in doubt in sandbox: /).waitFor();
     await tabTo(page, button(/^Resolve [0-9a-f]/).first());
     await keyboard.press('Enter');
     await dialog.waitFor();
@@ -61,7 +61,7 @@ describe('the console with the keyboard alone', { skip: skipWithoutChromium }, (
     await keyboard.type('the bank says so');
     await tabTo(page, dialog.getByRole('button', { name: 'Resolve' }));
     await keyboard.press('Enter');
-    await page.getByText(/^2 payments in doubt, the oldest for /).waitFor();
+    await page.getByText(/^2 payments are in doubt in sandbox: /).waitFor();
     assert.equal(await page.evaluate(() => document.activeElement?.id), 'in-doubt-title');
 
     await tabTo(page, button('Resolve in bulk…'));

@@ -26,7 +26,11 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
     await dialog.getByLabel('Reason').fill('the bank has called');
     await dialog.getByRole('button', { name: 'Apply' }).click();
 
-    await page.getByText(/sandbox: write circuit held open until/).waitFor();
+    await page
+      .getByText(
+        /The write circuit of sandbox is held open by an operator until .* UTC: the bank has called\./,
+      )
+      .waitFor();
     await page.getByRole('heading', { name: '1 active alert' }).waitFor();
     const row = page.getByRole('article', { name: 'sandbox' }).getByRole('row', { name: /write/ });
     await row.getByText('held open').waitFor();
@@ -79,7 +83,7 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
     const one = { ...initiation, headers: [['X-Request-ID', requestId] as const, ...initiation.headers] };
     assert.equal((await call(gateway.url, one)).header('Penstock-Error'), 'OUTCOME_UNKNOWN');
     const page = await pages.signIn(t, gateway);
-    await page.getByText(/^1 payment in doubt, the oldest for .*: ask the bank for the outcome\.$/).waitFor();
+    await page.getByText(/^1 payment is in doubt in sandbox: /).waitFor();
     await page.getByRole('button', { name: `Resolve ${requestId}` }).click();
     const dialog = page.getByRole('dialog', { name: 'Resolve payment in doubt' });
     await dialog.getByLabel(/Not executed/).check();
@@ -123,7 +127,7 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
     await dialog.getByLabel('Type production to confirm').fill('production');
     await resolve.click();
     await page.getByText('2 payments resolved.').waitFor();
-    await page.getByText(/^1 payment in doubt, the oldest for /).waitFor();
+    await page.getByText(/^1 payment is in doubt in /).waitFor();
     await page.getByRole('row', { name: /resolve in-doubt requests.*ticket 4711/ }).waitFor();
   });
 

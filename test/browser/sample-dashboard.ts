@@ -3,6 +3,8 @@
 import { createServer } from 'node:http';
 import type { TestContext } from 'node:test';
 import type { ContractDependencies } from '../../src/admin/contract-handlers.ts';
+import type { CanPay } from '../../src/alerts/can-pay.ts';
+import type { Alert } from '../../src/alerts/finding.ts';
 import type { ManageSubscriptions } from '../../src/notifications/manage-subscriptions.ts';
 import type { InstanceFigures } from '../../src/telemetry/fleet-reports.ts';
 import type { SecondStats } from '../../src/telemetry/live-stats.ts';
@@ -18,12 +20,12 @@ interface SampleDashboard extends AdminAddress {
 }
 
 interface SampleOptions {
-  readonly readiness?: { readonly ready: boolean; readonly reasons: readonly string[] };
+  readonly alerts?: readonly Alert[];
+  readonly canPay?: CanPay;
   /** Of the certificate of each environment. */
   readonly daysLeft?: number;
   /** The environments, with the number of calls that wait in each. */
   readonly waiting?: Readonly<Record<string, number>>;
-  readonly tenantsAtLimit?: readonly string[];
   /** Of the only instance. */
   readonly figures?: Partial<InstanceFigures>;
   readonly subscriptions?: ManageSubscriptions;
@@ -37,10 +39,10 @@ export async function startSampleDashboard(
   options: SampleOptions = {},
 ): Promise<SampleDashboard> {
   const {
-    readiness = { ready: true, reasons: [] },
+    alerts = [],
+    canPay = 'yes',
     daysLeft = 200,
     waiting = { sandbox: 0 },
-    tenantsAtLimit = [],
     figures = {},
     subscriptions,
     contract,
@@ -55,7 +57,8 @@ export async function startSampleDashboard(
   const certificate = { subject: 'CN=tpp.example', notAfter: '2027-01-01T00:00:00.000Z', daysLeft };
   const sources: Parameters<typeof startAdminApi>[1] = {
     recentSeconds: () => seconds,
-    readiness: () => readiness,
+    alerts: () => alerts,
+    canPay: () => canPay,
     environments: () =>
       Object.keys(waiting).map((name) => ({
         name,
@@ -69,7 +72,7 @@ export async function startSampleDashboard(
       queues.map(({ inFlight: running, ...queue }) => ({
         ...queue,
         running,
-        tenantsAtLimit,
+        tenantsAtLimit: [],
         perSecond: 50,
         pauses: [],
         pausedPayments: 0,

@@ -75,7 +75,7 @@ describe('the stored requests in the console', {
       .locator('#search-results')
       .getByText(/404 RESOURCE_UNKNOWN/)
       .waitFor();
-    assert.match(await page.locator('#alerts-title').innerText(), /No active alerts/);
+    assert.match(await page.locator('#alerts-title').innerText(), /^Customers can pay/);
 
     await page.getByLabel('Period', { exact: true }).first().selectOption('1 hour');
     await page.getByRole('img', { name: /^Requests: all [\d.]+\/s/ }).waitFor();

@@ -126,6 +126,8 @@ export function startAdminApi(
     readiness,
     shapers: () => [],
     inDoubt: () => undefined,
+    alerts: () => [],
+    canPay: () => 'yes',
     recentSeconds: () => [],
     instances: () => [],
     fleet: () => ({ isComplete: true, why: null }),
@@ -143,6 +145,7 @@ export function startAdminApi(
   const api = createAdminApi({
     ...common,
     readiness,
+    alerts: () => [],
     metrics: createMetrics(),
     preflight,
     events,

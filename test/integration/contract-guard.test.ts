@@ -231,6 +231,9 @@ test('a bank that changes its answers raises an alert once, after answers withou
   );
   const timeline = await callAdminApi(gateway, 'GET', '/api/timeline');
   assert.match(timeline.text, /the bank has changed/);
+  await until(20_000, 'the alert', async () =>
+    (await callAdminApi(gateway, 'GET', '/api/alerts')).text.includes('its answers to initiatePayment have'),
+  );
 });
 
 test('reads are checked, and answered by the cache without a check', async (t) => {

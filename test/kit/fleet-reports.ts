@@ -16,6 +16,7 @@ export const instanceReport = (more: Partial<InstanceReport> = {}): InstanceRepo
   },
   circuits: [],
   queues: [],
+  alerts: [],
   reload: null,
   ...more,
 });

@@ -27,6 +27,8 @@ export interface StubBank {
   readonly port: number;
   /** All requests received so far, in order. */
   readonly requests: readonly StubRequest[];
+  /** Closes all connections, and accepts new ones. */
+  dropConnections(): void;
   /** Stops listening and closes all connections: new ones are refused. */
   close(): Promise<void>;
 }
@@ -52,7 +54,13 @@ export async function startStubBank(
     await once(server, 'close');
   };
   endWith(life, close);
-  return { baseUrl: `http://127.0.0.1:${port}`, port, requests, close };
+  return {
+    baseUrl: `http://127.0.0.1:${port}`,
+    port,
+    requests,
+    close,
+    dropConnections: () => server.closeAllConnections(),
+  };
 }
 
 /** A status in JSON. @param more further members of the body */

@@ -45,14 +45,7 @@ const timeline = createTimeline();
 const signIn = createSignIn({ onSignIn: connect, onSignOut: () => signOut() });
 
 /** These read while the operator is signed in; the other two only while the operator looks at them. */
-const permanentPanels = [
-  inDoubt.panel,
-  notifications.panel,
-  topErrors,
-  contractReport.panel,
-  timeline,
-  audit,
-];
+const permanentPanels = [inDoubt, notifications.panel, topErrors, contractReport, timeline, audit];
 const panels = [...permanentPanels, traffic.panel, settings.configuration];
 
 function connect() {
@@ -105,7 +98,7 @@ function applyTick({ sample, seconds, ...changed }) {
   if ('environments' in changed) settings.render(state);
   // An outage of the database begins or ends.
   if ('readiness' in changed) for (const panel of permanentPanels) panel.refresh();
-  if ('inDoubt' in changed) inDoubt.panel.refresh();
+  if ('inDoubt' in changed) inDoubt.refresh();
   if (recordedFields.some((name) => name in changed)) refreshRecords();
   render();
 }
@@ -142,10 +135,6 @@ function showStatus() {
     ...state,
     connection,
     panels: panels.map((panel) => panel.status()),
-    inDoubtList: inDoubt.list(),
-    deadLetters: notifications.deadLetters(),
-    failingSubscriptions: notifications.failingSubscriptions(),
-    bankChanges: contractReport.changes(),
   });
 }
 
@@ -172,7 +161,7 @@ function signOut(reason = '') {
 
 byId('page').addEventListener('panel-change', showStatus);
 document.addEventListener('operator-action', () => {
-  inDoubt.panel.refresh();
+  inDoubt.refresh();
   notifications.panel.refresh();
   refreshRecords();
 });

@@ -11,20 +11,18 @@ import { environmentBadge } from './production.js';
 const maxRows = 200;
 /** How many clients a row names. */
 const maxClients = 3;
-/** How long "the bank has changed" is an alert. */
-const alertMs = 24 * 3_600_000;
 
-/** @param showRequest searches for an X-Request-ID. @returns `panel`, and `changes()`: answers with a new deviation */
+/** @param showRequest searches for an X-Request-ID. @returns its panel */
 export function createContractReport(showRequest) {
   const { level, direction, days } = byId('contract-filter').elements;
-  let report = { environments: [], deviations: [], omitted: 0, changed: [] };
+  let report = { environments: [], deviations: [], omitted: 0 };
   const renderRows = keyedList(byId('contract-rows'), keyOf, (row) => createRow(row, showRequest));
   const renderCoverage = keyedList(byId('contract-coverage'), ({ key }) => key, createCoverage);
   const panel = createPanel({
     section: 'contract',
     name: 'The report of the contract guard',
     everyMs: 10_000,
-    read: () => readReport(days.value),
+    read: () => callApi('GET', `/contract?days=${days.value}`),
     render(read) {
       report = read;
       renderList();
@@ -53,18 +51,7 @@ export function createContractReport(showRequest) {
     renderCoverage(environments.map(describeCoverage));
   }
 
-  return {
-    panel,
-    changes: () => report.changed.filter(({ changedAt }) => Date.parse(changedAt) > Date.now() - alertMs),
-  };
-}
-
-/** A day of UTC may have begun a minute ago, and a long report omits rows: then the changes need a read of their own. */
-async function readReport(days) {
-  const read = await callApi('GET', `/contract?days=${days}`);
-  const isPartial = days === '1' || read.omitted > 0;
-  const recent = isPartial ? await callApi('GET', '/contract?days=2&direction=response') : read;
-  return { ...read, changed: recent.deviations.filter(({ changedAt }) => changedAt !== null) };
+  return panel;
 }
 
 const keyOf = ({ environment, operation, direction, path, rule, level, effect, contract }) =>

@@ -15,7 +15,7 @@ const pageSize = 50;
 
 /**
  * @param showRequest searches for an X-Request-ID
- * @returns `panel`, and `list()`: all payments in doubt, oldest first, as last read
+ * @returns its panel
  */
 export function createInDoubt(showRequest) {
   let payments = [];
@@ -62,7 +62,7 @@ export function createInDoubt(showRequest) {
     setText(byId('more-in-doubt'), `Show ${Math.min(hidden, pageSize)} more of ${hidden}`);
   }
 
-  return { panel, list: () => payments };
+  return panel;
 }
 
 function summarize(payments, matching) {

@@ -24,9 +24,7 @@ const states = {
   active: { badge: 'closed', symbol: '●', label: 'active', one: 'active subscription' },
 };
 
-/**
- * @returns `panel`; `renderFigures(state)`, of all instances; `deadLetters()` and `failingSubscriptions()`, as last counted, `undefined` until then
- */
+/** @returns `panel`, and `renderFigures(state)`, of all instances */
 export function createNotifications() {
   let summary;
   let subscriptions = [];
@@ -100,8 +98,6 @@ export function createNotifications() {
 
   return {
     panel,
-    deadLetters: () => summary && totalOf('dead'),
-    failingSubscriptions: () => summary && totalOf('failing'),
     renderFigures({ instances, fleet }) {
       const figures = instances.flatMap(({ status, figures: one }) => (status === 'up' && one ? [one] : []));
       const sum = (name) => figures.reduce((total, one) => total + (one[name] ?? 0), 0);

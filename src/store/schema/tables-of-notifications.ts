@@ -26,7 +26,9 @@ export const notificationTables = ({ time }: ColumnTypes): string => `
     -- Since when its message is dead.
     dead_since ${time},
     -- Of a message that an endpoint has not accepted: a hash of tenant and origin.
-    failed_endpoint text
+    failed_endpoint text,
+    -- Since when it has not accepted it.
+    failed_since ${time}
   );
   CREATE INDEX subscription_read_at ON subscription (tenant, environment, read_at);
   CREATE INDEX subscription_payment ON subscription (payment_id);

@@ -76,6 +76,20 @@ export const recordTables = ({ time }: ColumnTypes): string => `
     PRIMARY KEY (minute, instance)
   );
 
+  -- The initiations of an instance in each minute, by result: see InitiationCount in initiations.ts.
+  CREATE TABLE minute_initiation (
+    minute ${time} NOT NULL,
+    instance text NOT NULL,
+    -- Empty: not known.
+    environment text NOT NULL,
+    product text NOT NULL,
+    result text NOT NULL,
+    requests integer NOT NULL,
+    -- The sum of their durations at the bank: milliseconds.
+    bank_ms ${time} NOT NULL,
+    PRIMARY KEY (minute, instance, environment, product, result)
+  );
+
   -- The errors of an instance in each minute. Empty texts: not known, or none.
   CREATE TABLE minute_error (
     minute ${time} NOT NULL,

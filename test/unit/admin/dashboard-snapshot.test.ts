@@ -52,6 +52,8 @@ const sources: DashboardSources = {
     },
   ],
   inDoubt: () => undefined,
+  alerts: () => [],
+  canPay: () => 'yes',
   readiness: () => ({ ready: true, reasons: [] }),
   listenerCertificate: () => null,
   links: () => ({ grafana: null, traces: null }),

@@ -151,6 +151,7 @@ describe('a tenant that has reached its storage limit', () => {
       check(tenant: string) {
         if (isFull && tenant === 'shop') throw new GatewayError('QUOTA_EXCEEDED', 'full');
       },
+      refusedTenants: () => [],
     };
     const instance = await started.newInstance({ storageBudget });
     assert.equal(await instance.repeat(), 'QUOTA_EXCEEDED');
@@ -171,6 +172,7 @@ describe('a tenant that has reached its storage limit', () => {
       check() {
         if (++checks > 1) throw new GatewayError('QUOTA_EXCEEDED', 'full');
       },
+      refusedTenants: () => [],
     };
     const instance = await started.newInstance({ storageBudget });
     const bank = createNextStage();

@@ -49,7 +49,10 @@ interface InstanceOptions {
 function createInstance(
   database: Database,
   id: string,
-  { keys, storageBudget = { countEntry: () => {}, check: () => {} } }: InstanceOptions,
+  {
+    keys,
+    storageBudget = { countEntry: () => {}, check: () => {}, refusedTenants: () => [] },
+  }: InstanceOptions,
 ) {
   const logged: string[] = [];
   const events: RequestEvent[] = [];

@@ -1,0 +1,247 @@
+/** Whether customers can pay: what became of the initiations of all instances. */
+
+import type { InitiationCount } from '../telemetry/initiations.ts';
+import { countOf, type Finding, percentOf } from './finding.ts';
+
+/** Initiations of one environment during the last day. */
+export interface UsualInitiations {
+  readonly environment: string;
+  readonly initiations: number;
+  /** Refused by the bank, with other codes than 401 and 403. */
+  readonly refused: number;
+  /** Answered by the bank, and how long that took altogether: milliseconds. */
+  readonly answered: number;
+  readonly bankMs: number;
+}
+
+export interface InitiationFacts {
+  /** Those of the last so many seconds. */
+  readonly initiationsOf: (seconds: number) => readonly InitiationCount[];
+  readonly usual: readonly UsualInitiations[];
+  readonly active: string | undefined;
+  readonly isProduction: (environment: string) => boolean;
+}
+
+interface Window {
+  readonly seconds: number;
+  readonly minimum: number;
+  readonly share: number;
+}
+
+/** For the failure of most: soon if there is much traffic, and at all if there is little. */
+const most: readonly Window[] = [
+  { seconds: 10, minimum: 5, share: 0.8 },
+  { seconds: 60, minimum: 10, share: 0.5 },
+  { seconds: 300, minimum: 5, share: 1 },
+];
+const minute: readonly Window[] = most.filter(({ seconds }) => seconds === 60);
+/** For the failure of some. */
+const some: Window = { seconds: 60, minimum: 10, share: 0.1 };
+const minSome = 5;
+const someUnauthorised: Window = { ...some, share: 1 / 3 };
+/** Refusals with other codes may be the fault of a TPP. */
+const allRefused: Window = { seconds: 300, minimum: 10, share: 0.9 };
+const refusals = {
+  seconds: 30,
+  minimum: 10,
+  shareWithoutUsual: 0.5,
+  minShare: 0.3,
+  maxShare: 0.9,
+  factor: 5,
+};
+const slowness = { seconds: 10, minimum: 5, ms: 2_000, msWithoutUsual: 5_000, factor: 3 };
+/** Fewer initiations during the last day say little. */
+const minUsual = 100;
+
+const isUnauthorised = ({ result }: InitiationCount): boolean => /^40[13]/.test(result);
+/** The code is not about a token, a consent or a product: these may be the fault of one TPP. */
+const isOfGateway = (one: InitiationCount) =>
+  isUnauthorised(one) && !/^\d+ (?:TOKEN|CONSENT|PSU|PRODUCT)_/.test(one.result);
+export const isRefused = (one: InitiationCount): boolean => /^[1-4]/.test(one.result) && !isUnauthorised(one);
+export const isAnswered = ({ result }: InitiationCount): boolean =>
+  result !== 'failed' && result !== 'blocked';
+const hasResult = (wanted: string) => (one: InitiationCount) => one.result === wanted;
+
+export function findInitiations(given: InitiationFacts): readonly Finding[] {
+  const facts = { ...given, initiationsOf: withActive(given) };
+  const environments = new Set(facts.initiationsOf(300).map(({ environment }) => environment));
+  return Array.from(environments, (environment) => [
+    ...unauthorised(facts, environment),
+    ...failures(
+      facts,
+      environment,
+      'initiations-fail',
+      'failed',
+      'have no usable answer of the bank, or 5xx',
+    ),
+    ...failures(facts, environment, 'initiations-blocked', 'blocked', 'were refused by the gateway'),
+    ...refused(facts, environment),
+    ...slow(facts, environment),
+  ]).flat();
+}
+
+/** Customers pay there. */
+const isImportant = ({ active, isProduction }: InitiationFacts, environment: string) =>
+  isProduction(environment) || environment === active;
+
+/** What was refused before its environment was chosen would have gone to the active one. */
+const withActive =
+  ({ initiationsOf, active = '' }: InitiationFacts): InitiationFacts['initiationsOf'] =>
+  (seconds) =>
+    initiationsOf(seconds).map((one) => (one.environment === '' ? { ...one, environment: active } : one));
+
+type Selects = (one: InitiationCount) => boolean;
+
+interface Share {
+  readonly part: readonly InitiationCount[];
+  readonly count: number;
+  readonly total: number;
+  readonly share: number;
+}
+
+const sum = (all: readonly InitiationCount[]) => all.reduce((total, { count }) => total + count, 0);
+
+function shareOf(all: readonly InitiationCount[], selects: Selects): Share {
+  const part = all.filter(selects);
+  const [count, total] = [sum(part), sum(all)];
+  return { part, count, total, share: total === 0 ? 0 : count / total };
+}
+
+/** The first window in which so many are selected. */
+function exceeded(
+  { initiationsOf }: InitiationFacts,
+  windows: readonly Window[],
+  within: Selects,
+  selects: Selects,
+): (Share & Window) | undefined {
+  for (const window of windows) {
+    const found = shareOf(initiationsOf(window.seconds).filter(within), selects);
+    if (found.total >= window.minimum && found.share >= window.share) return { ...window, ...found };
+  }
+  return undefined;
+}
+
+/** Of an environment, or, if only that is concerned, of one product of it. */
+function placesOf({ initiationsOf }: InitiationFacts, environment: string) {
+  const own = initiationsOf(300).filter((one) => one.environment === environment);
+  const products = [...new Set(own.map(({ product }) => product))];
+  return {
+    whole: { name: '', within: (one: InitiationCount) => one.environment === environment },
+    products: products.map((product) => ({
+      name: product,
+      within: (one: InitiationCount) => one.environment === environment && one.product === product,
+    })),
+  };
+}
+
+/** Finds in the environment; if it finds nothing, in each product. */
+function findIn(
+  facts: InitiationFacts,
+  environment: string,
+  find: (within: Selects) => (Share & { readonly seconds: number }) | undefined,
+): readonly (Share & { readonly seconds: number; readonly product: string })[] {
+  const { whole, products } = placesOf(facts, environment);
+  const found = find(whole.within);
+  if (found) return [{ ...found, product: '' }];
+  return products.flatMap(({ name, within }) => {
+    const ofProduct = find(within);
+    return ofProduct ? [{ ...ofProduct, product: name }] : [];
+  });
+}
+
+/** `58 of 60 initiations of payments/sepa-credit-transfers in the last 60 s` */
+const describeShare = ({
+  count,
+  total,
+  seconds,
+  product = '',
+}: Share & { readonly seconds: number; readonly product?: string }) =>
+  `${count} of ${countOf(total, 'initiation')}${product && ` of ${product}`} in the last ${seconds} s`;
+
+/** The most frequent result. */
+function dominant(part: readonly InitiationCount[]): string {
+  const counts = [...Map.groupBy(part, ({ result }) => result)].map(
+    ([result, all]) => [result, sum(all)] as const,
+  );
+  return counts.toSorted(([, one], [, other]) => other - one)[0]?.[0] ?? '';
+}
+
+const named = (environment: string) => (environment === '' ? undefined : environment);
+
+function unauthorised(facts: InitiationFacts, environment: string): readonly Finding[] {
+  const find = (within: Selects) =>
+    exceeded(facts, minute, within, isUnauthorised) ?? exceeded(facts, most, within, isOfGateway);
+  const found = findIn(facts, environment, find);
+  const within: Selects = (one) => one.environment === environment;
+  const part = found.length > 0 ? undefined : exceeded(facts, [someUnauthorised], within, isUnauthorised);
+  const shares = part
+    ? [{ ...part, product: '', isPart: true }]
+    : found.map((one) => ({ ...one, isPart: false }));
+  return shares.map((one) => ({
+    id: 'initiations-unauthorised',
+    severity: one.isPart || one.product !== '' || !isImportant(facts, environment) ? 'warning' : 'critical',
+    environment: named(environment),
+    subject: one.product,
+    text: `The bank refuses payments with ${dominant(one.part)}: ${describeShare(one)}.`,
+  }));
+}
+
+function failures(
+  facts: InitiationFacts,
+  environment: string,
+  id: 'initiations-fail' | 'initiations-blocked',
+  result: string,
+  what: string,
+): readonly Finding[] {
+  const selects = hasResult(result);
+  const found = findIn(facts, environment, (within) => exceeded(facts, most, within, selects));
+  const isWhole = found.some(({ product }) => product === '');
+  const part = exceeded(facts, [some], (one) => one.environment === environment, selects);
+  const isCritical = isWhole && (environment === '' || isImportant(facts, environment));
+  const shares = !isWhole && part && part.count >= minSome ? [{ ...part, product: '' }] : found;
+  return shares.map((one) => ({
+    id,
+    severity: isCritical ? 'critical' : 'warning',
+    environment: named(environment),
+    subject: one.product,
+    text: `${describeShare(one)} ${what}.`,
+  }));
+}
+
+function refused(facts: InitiationFacts, environment: string): readonly Finding[] {
+  const usual = facts.usual.find((one) => one.environment === environment);
+  const isUsualKnown = usual !== undefined && usual.initiations >= minUsual;
+  const { seconds, minimum, minShare, maxShare, factor, shareWithoutUsual } = refusals;
+  const usualShare = isUsualKnown ? usual.refused / usual.initiations : 0;
+  const share = isUsualKnown
+    ? Math.min(maxShare, Math.max(minShare, factor * usualShare))
+    : shareWithoutUsual;
+  const before = isUsualKnown ? ` During the last day, it refused ${percentOf(usualShare)}.` : '';
+  return findIn(facts, environment, (within) =>
+    exceeded(facts, [{ seconds, minimum, share }, allRefused], within, isRefused),
+  ).map((found) => ({
+    id: 'initiations-refused',
+    severity: 'warning',
+    environment: named(environment),
+    subject: found.product,
+    text: `The bank refuses payments, most with ${dominant(found.part)}: ${describeShare(found)}.${before}`,
+  }));
+}
+
+function slow({ initiationsOf, usual }: InitiationFacts, environment: string): readonly Finding[] {
+  const { seconds, minimum, ms, msWithoutUsual, factor } = slowness;
+  const answered = initiationsOf(seconds).filter((one) => one.environment === environment && isAnswered(one));
+  const count = sum(answered);
+  const mean = answered.reduce((total, { bankMs }) => total + bankMs, 0) / count;
+  const before = usual.find((one) => one.environment === environment);
+  const isKnown = before !== undefined && before.answered >= minUsual;
+  const limit = isKnown ? Math.max(ms, (factor * before.bankMs) / before.answered) : msWithoutUsual;
+  if (count < minimum || mean < limit) return [];
+  const usually = isKnown
+    ? `, instead of ${secondsText(before.bankMs / before.answered)} during the last day`
+    : '';
+  const text = `The bank takes ${secondsText(mean)} for an initiation${usually}.`;
+  return [{ id: 'bank-slow', severity: 'warning', environment: named(environment), text }];
+}
+
+const secondsText = (ms: number) => (ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1_000).toFixed(1)} s`);

@@ -1,0 +1,72 @@
+/** The alerts of this instance: raised when their condition has lasted, and kept for a moment after its end, so that they do not flap. */
+
+import { alertRow, type Severity, severities } from './alert-table.ts';
+import { clockTime, type Finding, keyOf } from './finding.ts';
+
+/** A finding that has lasted as long as its alert requires. */
+export interface RaisedAlert extends Finding {
+  readonly key: string;
+  readonly sinceMs: number;
+  /** When the condition has ended, if the alert is only kept: milliseconds since 1970. */
+  readonly overAtMs: number | undefined;
+}
+
+interface State {
+  finding: Finding;
+  readonly firstAtMs: number;
+  lastAtMs: number;
+  isRaised: boolean;
+  /** The severity that is shown, and when it was found last. */
+  severity: Severity;
+  severityAtMs: number;
+}
+
+/** A condition or a severity that comes back within this time is the same one. Milliseconds. */
+const keptMs = 20_000;
+/** A condition that must last may be missing in between for so long. Milliseconds. */
+const gapMs = 2_000;
+
+const order: readonly string[] = severities;
+const isMilder = (one: Severity, other: Severity) => order.indexOf(one) > order.indexOf(other);
+
+export function createRaisedAlerts() {
+  const states = new Map<string, State>();
+
+  const isOver = ({ finding, isRaised, lastAtMs }: State, nowMs: number) =>
+    nowMs - lastAtMs >= (isRaised ? (alertRow(finding.id).endsAtOnce ? 0 : keptMs) : gapMs);
+
+  function note(key: string, finding: Finding, nowMs: number): void {
+    const { severity } = finding;
+    const first = {
+      finding,
+      firstAtMs: nowMs,
+      lastAtMs: nowMs,
+      isRaised: false,
+      severity,
+      severityAtMs: nowMs,
+    };
+    const state = states.get(key) ?? first;
+    states.set(key, Object.assign(state, { finding, lastAtMs: nowMs }));
+    const { afterMs = 0, endsAtOnce = false, isMilderAtOnce = endsAtOnce } = alertRow(finding.id);
+    state.isRaised ||= nowMs - state.firstAtMs >= afterMs;
+    const isKept =
+      isMilder(severity, state.severity) && !isMilderAtOnce && nowMs - state.severityAtMs < keptMs;
+    if (!isKept) Object.assign(state, { severity, severityAtMs: nowMs });
+  }
+
+  return {
+    /** @param findings of one evaluation @param nowMs of a clock that is not set back, and milliseconds since 1970 */
+    update(findings: readonly Finding[], nowMs: number): readonly RaisedAlert[] {
+      const found = new Map(findings.map((finding) => [keyOf(finding), finding]));
+      for (const [key, finding] of found) note(key, finding, nowMs);
+      for (const [key, state] of states) if (!found.has(key) && isOver(state, nowMs)) states.delete(key);
+      return [...states].flatMap(([key, { finding, firstAtMs, lastAtMs, isRaised, severity }]) => {
+        if (!isRaised) return [];
+        const overAtMs = found.has(key) ? undefined : lastAtMs;
+        const text =
+          overAtMs === undefined ? finding.text : `${finding.text} Over since ${clockTime(overAtMs)}.`;
+        return [{ ...finding, severity, text, key, sinceMs: finding.sinceMs ?? firstAtMs, overAtMs }];
+      });
+    },
+  };
+}

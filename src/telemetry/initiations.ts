@@ -1,0 +1,69 @@
+/** What became of initiations, by environment and product: whether customers can pay. */
+
+import { type ErrorCode, errorTable } from '../request/errors.ts';
+import { bankErrorOf, type RequestRecord } from './request-record.ts';
+
+/** Initiations with the same result. */
+export interface InitiationCount {
+  /** Empty: the gateway refused them before it was known. */
+  readonly environment: string;
+  /** Service and product, such as `payments/sepa-credit-transfers`. */
+  readonly product: string;
+  /**
+   * `accepted` by the bank; `failed`: no usable answer, or 5xx; `blocked` by the gateway, without a fault of the TPP; otherwise the bank
+   * has refused them: its status and, if it names one, its code, such as `401 CERTIFICATE_REVOKED`.
+   */
+  readonly result: string;
+  readonly count: number;
+  /** The sum of their durations at the bank, in milliseconds; 0 if they were not sent. */
+  readonly bankMs: number;
+}
+
+/** So many different results of one second, or of one minute, are told apart: a bank may send another code each time. */
+const maxResults = 50;
+const otherCode = 'other';
+
+/** The errors of the gateway for which the TPP is not to blame, and which are not an answer of the bank. */
+const blockingErrors: ReadonlySet<ErrorCode> = new Set([
+  'CIRCUIT_OPEN',
+  'QUEUE_FULL',
+  'QUEUE_TIMEOUT',
+  'STATE_UNAVAILABLE',
+  'OVERLOADED',
+  'INTERNAL',
+]);
+
+/** @returns `undefined` for other requests, for repeats that the ledger has answered, and for faults of the TPP that the bank has not seen */
+export function initiationOf(record: RequestRecord): InitiationCount | undefined {
+  const { request, environment = '', upstreamMs = 0 } = record;
+  const result = request?.operation === 'initiatePayment' ? resultOf(record) : undefined;
+  if (!request || result === undefined) return undefined;
+  return { environment, product: request.product, result, count: 1, bankMs: Math.round(upstreamMs) };
+}
+
+function resultOf(record: RequestRecord): string | undefined {
+  const { error, status, servedFrom } = record;
+  if (error) {
+    if (blockingErrors.has(error.code)) return 'blocked';
+    return errorTable[error.code].origin === 'aspsp' ? 'failed' : undefined;
+  }
+  if (servedFrom !== 'bank') return undefined;
+  if (status >= 500) return 'failed';
+  const code = bankErrorOf(record);
+  return status < 400 && code === undefined ? 'accepted' : [status, code ?? []].flat().join(' ');
+}
+
+const keyOf = ({ environment, product, result }: InitiationCount) => `${environment} ${product} ${result}`;
+
+/** Adds up counts. Beyond 50 different ones, the codes of the bank are not told apart any more. */
+export function sumInitiations(all: readonly InitiationCount[]): readonly InitiationCount[] {
+  const sums = new Map<string, InitiationCount>();
+  for (const given of all) {
+    const isKnown = sums.size < maxResults || sums.has(keyOf(given));
+    const one = isKnown ? given : { ...given, result: given.result.replace(/ .*/, ` ${otherCode}`) };
+    const sum = sums.get(keyOf(one));
+    const { count = 0, bankMs = 0 } = sum ?? {};
+    sums.set(keyOf(one), { ...one, count: count + one.count, bankMs: bankMs + one.bankMs });
+  }
+  return [...sums.values()];
+}
