@@ -51,7 +51,9 @@ describe('the live updates of the console', { skip: skipWithoutChromium }, () =>
     sandbox.injectFault({ name: 'status', status: 500 });
     for (let calls = 0; calls < 3; calls++) await send('shop', initiation);
     const page = await pages.signIn(t, gateway);
-    await page.getByText('The write circuit of sandbox is closed, but not for shop.').waitFor();
+    await page
+      .getByText('The write circuit of sandbox is not closed for shop; it is for the others.')
+      .waitFor();
     await page.getByText('calls are sent; except for shop: open').waitFor();
   });
 
