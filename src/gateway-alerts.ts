@@ -17,6 +17,7 @@ import type { Row } from './store/database.ts';
 import { createRequestRecordTable } from './store/request-records.ts';
 import type { InstanceFigures, ReportedAlert } from './telemetry/fleet-reports.ts';
 import type { InitiationCount } from './telemetry/initiations.ts';
+import { unknownLabel } from './telemetry/metrics-table.ts';
 
 export interface GatewayAlerts {
   /** Reads what only the database knows; to be called every 5 seconds. Never rejects: in an outage, the last facts remain. */
@@ -84,7 +85,7 @@ export function createGatewayAlerts({
   const active = () => services.activeEnvironment.known()?.environment;
 
   telemetry.metrics.addGaugeSource('penstock_alert', () => {
-    const groups = Map.groupBy(current(), ({ id, severity, environment = '' }) =>
+    const groups = Map.groupBy(current(), ({ id, severity, environment = unknownLabel }) =>
       JSON.stringify({ id, severity, environment }),
     );
     return Array.from(groups, ([labels, alerts]) => ({ labels: JSON.parse(labels), value: alerts.length }));

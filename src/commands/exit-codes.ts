@@ -14,10 +14,7 @@ export const exitCodes = {
 /** What each code means, for `penstock --help` and the documentation. */
 export const exitCodeMeanings: readonly (readonly [code: number, meaning: string])[] = [
   [exitCodes.ok, 'success'],
-  [
-    exitCodes.refused,
-    'refused, or a problem was found; status: somebody must act; serve: cannot start, or stopped too early',
-  ],
+  [exitCodes.refused, 'refused, or a problem (status: a warning; serve: no start, early end)'],
   [exitCodes.critical, 'status: customers cannot pay, or money is uncertain'],
   [exitCodes.usage, 'wrong command line'],
   [exitCodes.unavailable, 'no gateway answers, or it cannot reach its database or Redis'],

@@ -171,7 +171,7 @@ export const metricsTable = {
   },
   penstock_alert: {
     kind: 'gauge',
-    help: 'Alerts of all instances, by kind: how many there are. The environment is empty if the alert has none. Equal on all instances.',
+    help: 'Alerts of all instances, by kind: how many there are. The environment is none for those of no environment. Equal on all instances.',
     labels: ['id', 'severity', 'environment'],
   },
   penstock_in_doubt: {

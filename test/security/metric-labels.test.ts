@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { Agent } from 'node:http';
 import { describe, test } from 'node:test';
+import { alertTable, severities } from '../../src/alerts/alert-table.ts';
 import { operations } from '../../src/pis/operations.ts';
 import { errorTable } from '../../src/request/errors.ts';
 import { requestText, statusRead } from '../kit/attack.ts';
@@ -32,6 +33,8 @@ const allowedValues: Readonly<Record<string, readonly string[]>> = {
   result: ['checked', 'sampled_out', 'shed', 'failed', 'not_counted'],
   kind: ['wait', 'stream'],
   statement: ['claim', 'mark', 'record'],
+  id: Object.keys(alertTable),
+  severity: severities,
   tenant: ['anonymous'], // otherwise the configured ones
 };
 
