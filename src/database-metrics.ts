@@ -20,7 +20,7 @@ export interface DatabaseMetrics {
   refresh(): Promise<void>;
 }
 
-/** Within a second, nothing is told from a coincidence. Seconds, statements, milliseconds. */
+/** The length of the window in seconds, and the number of statements and the mean in milliseconds from which on they are slow. */
 const slowness = { seconds: 10, minimum: 5, ms: 200 };
 
 export function createDatabaseMetrics(database: Database, metrics: Metrics): DatabaseMetrics {

@@ -104,7 +104,7 @@ export function createGatewayAlerts({
       nowMs: now(),
       active: active(),
       isProduction,
-      initiationsOf: createWindows(fleet.initiations),
+      initiationsOf: fleet.initiations,
       usual,
       requests: minute.reduce((sum, { requests }) => sum + requests, 0),
       failed: minute.reduce((sum, { failed }) => sum + failed, 0),
@@ -174,16 +174,6 @@ const monotonicNow = () => Math.round(performance.timeOrigin + performance.now()
 /** The others refuse a report that has more. */
 const maxReported = 200;
 const maxTextLength = 1_900;
-
-/** Several alerts look at the same seconds. */
-function createWindows(initiations: AlertFacts['initiationsOf']): AlertFacts['initiationsOf'] {
-  const bySeconds = new Map<number, readonly InitiationCount[]>();
-  return (seconds) => {
-    const counts = bySeconds.get(seconds) ?? initiations(seconds);
-    bySeconds.set(seconds, counts);
-    return counts;
-  };
-}
 
 const reportOf = ({
   id,

@@ -5,12 +5,9 @@ import type { Lane } from '../pis/operations.ts';
 import type { CircuitView } from '../upstream/circuit/tenant-circuits.ts';
 import type { Pause } from '../upstream/shaping/bank-pauses.ts';
 import type { EnvironmentLimiterStats } from '../upstream/upstreams.ts';
-import { clockTime, countOf, type Finding, listText } from './finding.ts';
+import { clockTime, countOf, type Finding, isImportant, listText, type Moment } from './finding.ts';
 
-export interface BankFacts {
-  readonly nowMs: number;
-  readonly active: string | undefined;
-  readonly isProduction: (environment: string) => boolean;
+export interface BankFacts extends Moment {
   readonly circuits: readonly CircuitView[];
   readonly limiters: readonly EnvironmentLimiterStats[];
   /** `shaping.rate` of an environment: calls per second. */
@@ -157,18 +154,15 @@ const certificateNames: Readonly<Record<InstalledCertificate['use'], string>> = 
 const warningDays = 30;
 const criticalDays = 8;
 
-function expiry(
-  { environment, use, info }: InstalledCertificate,
-  { nowMs, active, isProduction }: BankFacts,
-): readonly Finding[] {
-  const { daysLeft, subject, notAfter } = certificateView(info, nowMs);
+function expiry({ environment, use, info }: InstalledCertificate, facts: BankFacts): readonly Finding[] {
+  const { daysLeft, subject, notAfter } = certificateView(info, facts.nowMs);
   if (daysLeft > warningDays) return [];
   const name = `The ${certificateNames[use]}${environment && ` of ${environment}`} (${subject})`;
   const text =
     daysLeft < 0
       ? `${name} expired on ${notAfter}.`
       : `${name} expires in ${countOf(daysLeft, 'day')}, on ${notAfter}.`;
-  const isImportant = environment === '' || environment === active || isProduction(environment);
-  const severity = daysLeft < criticalDays && isImportant ? 'critical' : 'warning';
+  const isSerious = environment === '' || isImportant(facts, environment);
+  const severity = daysLeft < criticalDays && isSerious ? 'critical' : 'warning';
   return [{ id: 'certificate-expires', severity, environment: environment || undefined, subject: use, text }];
 }

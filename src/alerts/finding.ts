@@ -14,6 +14,19 @@ export interface Finding {
   readonly sinceMs?: number | undefined;
 }
 
+/** When something is found, and which environments matter then. */
+export interface Moment {
+  /** Milliseconds since 1970. */
+  readonly nowMs: number;
+  /** The active environment, if it is known. */
+  readonly active: string | undefined;
+  readonly isProduction: (environment: string) => boolean;
+}
+
+/** Whether customers pay in an environment. */
+export const isImportant = ({ active, isProduction }: Moment, environment: string): boolean =>
+  environment === active || isProduction(environment);
+
 /** As in the admin API. */
 export interface Alert {
   readonly id: string;

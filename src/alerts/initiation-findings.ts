@@ -1,7 +1,7 @@
 /** Whether customers can pay: what became of the initiations of all instances. */
 
 import type { InitiationCount } from '../telemetry/initiations.ts';
-import { countOf, type Finding, percentOf } from './finding.ts';
+import { countOf, type Finding, isImportant, type Moment, percentOf } from './finding.ts';
 
 /** Initiations of one environment during the last day. */
 export interface UsualInitiations {
@@ -14,12 +14,10 @@ export interface UsualInitiations {
   readonly bankMs: number;
 }
 
-export interface InitiationFacts {
+export interface InitiationFacts extends Moment {
   /** Those of the last so many seconds. */
   readonly initiationsOf: (seconds: number) => readonly InitiationCount[];
   readonly usual: readonly UsualInitiations[];
-  readonly active: string | undefined;
-  readonly isProduction: (environment: string) => boolean;
 }
 
 interface Window {
@@ -63,7 +61,7 @@ export const isAnswered = ({ result }: InitiationCount): boolean =>
 const hasResult = (wanted: string) => (one: InitiationCount) => one.result === wanted;
 
 export function findInitiations(given: InitiationFacts): readonly Finding[] {
-  const facts = { ...given, initiationsOf: withActive(given) };
+  const facts = { ...given, initiationsOf: createWindows(given) };
   const environments = new Set(facts.initiationsOf(300).map(({ environment }) => environment));
   return Array.from(environments, (environment) => [
     ...unauthorised(facts, environment),
@@ -80,15 +78,22 @@ export function findInitiations(given: InitiationFacts): readonly Finding[] {
   ]).flat();
 }
 
-/** Customers pay there. */
-const isImportant = ({ active, isProduction }: InitiationFacts, environment: string) =>
-  isProduction(environment) || environment === active;
-
-/** What was refused before its environment was chosen would have gone to the active one. */
-const withActive =
-  ({ initiationsOf, active = '' }: InitiationFacts): InitiationFacts['initiationsOf'] =>
-  (seconds) =>
-    initiationsOf(seconds).map((one) => (one.environment === '' ? { ...one, environment: active } : one));
+/**
+ * Each window is computed once, because several alerts look at it. What was refused before its environment was chosen would have gone to
+ * the active one.
+ */
+function createWindows({ initiationsOf, active = '' }: InitiationFacts): InitiationFacts['initiationsOf'] {
+  const windows = new Map<number, readonly InitiationCount[]>();
+  return (seconds) => {
+    const known = windows.get(seconds);
+    if (known) return known;
+    const counts = initiationsOf(seconds).map((one) =>
+      one.environment === '' ? { ...one, environment: active } : one,
+    );
+    windows.set(seconds, counts);
+    return counts;
+  };
+}
 
 type Selects = (one: InitiationCount) => boolean;
 

@@ -11,8 +11,8 @@ export interface AlertsOfInstance {
 }
 
 /**
- * What instances find out for all of them is told once; if only some find something about themselves, they are named. An alert is over
- * when it is over on all of them.
+ * Alerts with the same key become one. If it concerns single instances, and not all of them report it, its text names those that do. It is
+ * over when it is over on all of them.
  *
  * @returns the most severe first
  */

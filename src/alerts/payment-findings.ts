@@ -1,18 +1,7 @@
 /** What the database says of payments and messages: what is in doubt, what is not delivered, and what the bank has changed. */
 
-import { countOf, type Finding, listText } from './finding.ts';
-
-/** Writes in doubt of one operation and environment. */
-export interface DoubtCount {
-  readonly environment: string;
-  readonly operation: string;
-  readonly isFirstFactor: boolean;
-  readonly count: number;
-  /** Of these, those of which two attempts have reached the bank. */
-  readonly twice: number;
-  /** When the oldest one was claimed: milliseconds since 1970. */
-  readonly sinceMs: number;
-}
+import type { InDoubtCount } from '../idempotency/in-doubt.ts';
+import { countOf, type Finding, isImportant, listText, type Moment } from './finding.ts';
 
 /** An endpoint that has not accepted its last messages. */
 export interface FailingEndpoint {
@@ -39,11 +28,9 @@ export interface InternalErrors {
   readonly lastRequestId: string;
 }
 
-export interface PaymentFacts {
-  readonly nowMs: number;
-  readonly active: string | undefined;
-  readonly isProduction: (environment: string) => boolean;
-  readonly doubts: readonly DoubtCount[];
+export interface PaymentFacts extends Moment {
+  /** With the names of the environments. */
+  readonly doubts: readonly InDoubtCount[];
   readonly endpoints: readonly FailingEndpoint[];
   readonly deadMessages: number;
   readonly failingSubscriptions: number;
@@ -101,7 +88,7 @@ function doubts({ doubts: all, isProduction }: PaymentFacts): readonly Finding[]
   });
 }
 
-const sumOf = (all: readonly DoubtCount[], member: 'count' | 'twice') =>
+const sumOf = (all: readonly InDoubtCount[], member: 'count' | 'twice') =>
   all.reduce((total, one) => total + one[member], 0);
 
 const unfinishedMs = 300_000;
@@ -169,10 +156,10 @@ function bankChanges(changes: readonly BankChange[]): readonly Finding[] {
 
 const internalErrors = (
   { environment, count, lastRequestId }: InternalErrors,
-  { active, isProduction }: PaymentFacts,
+  facts: PaymentFacts,
 ): Finding => ({
   id: 'internal-errors',
-  severity: environment === active || isProduction(environment) ? 'critical' : 'warning',
+  severity: isImportant(facts, environment) ? 'critical' : 'warning',
   environment: environment || undefined,
   text: `${countOf(count, 'request')} failed with an internal error of the gateway within 15 minutes, last X-Request-ID ${lastRequestId}.`,
 });

@@ -3,6 +3,7 @@
 import { setImmediate } from 'node:timers/promises';
 import {
   type BatchResult,
+  type Columns,
   type Database,
   type InputOf,
   isOutage,
@@ -59,6 +60,22 @@ const putShares = statement({
         AND o.tenant = record_share.tenant AND o.instance <> record_share.instance) AS bytes_of_others`,
 });
 
+/** Inserts rows, or replaces those with the same key: the minute that has not ended is written every second. */
+function putInto<Input extends Columns>(
+  table: string,
+  columns: Input,
+  key: readonly (keyof Input & string)[],
+) {
+  const names = Object.keys(columns);
+  const changed = names.filter((name) => !key.includes(name));
+  return statement({
+    columns,
+    sql: (input) => `
+    INSERT INTO ${table} (${names.join(', ')}) SELECT ${names.join(', ')} FROM ${input} AS i WHERE true
+    ON CONFLICT (${key.join(', ')}) DO UPDATE SET ${changed.map((name) => `${name} = excluded.${name}`).join(', ')}`,
+  });
+}
+
 const figureColumns = {
   minute: 'bigint',
   instance: 'text',
@@ -75,17 +92,7 @@ const figureColumns = {
 
 export type FigureRow = InputOf<typeof figureColumns>;
 
-/** The minute that has not ended is written every second. */
-const putFigures = statement({
-  columns: figureColumns,
-  sql: (input) => {
-    const names = Object.keys(figureColumns);
-    const changed = names.filter((name) => name !== 'minute' && name !== 'instance');
-    return `
-    INSERT INTO minute_figure (${names.join(', ')}) SELECT ${names.join(', ')} FROM ${input} AS i WHERE true
-    ON CONFLICT (minute, instance) DO UPDATE SET ${changed.map((name) => `${name} = excluded.${name}`).join(', ')}`;
-  },
-});
+const putFigures = putInto('minute_figure', figureColumns, ['minute', 'instance']);
 
 const initiationColumns = {
   minute: 'bigint',
@@ -99,18 +106,14 @@ const initiationColumns = {
 
 export type InitiationRow = InputOf<typeof initiationColumns>;
 
-const putInitiations = statement({
-  columns: initiationColumns,
-  sql: (input) => {
-    const names = Object.keys(initiationColumns).join(', ');
-    return `
-    INSERT INTO minute_initiation (${names}) SELECT ${names} FROM ${input} AS i WHERE true
-    ON CONFLICT (minute, instance, environment, product, result) DO UPDATE SET
-      requests = excluded.requests, bank_ms = excluded.bank_ms`;
-  },
-});
+const putInitiations = putInto('minute_initiation', initiationColumns, [
+  ...(['minute', 'instance', 'environment', 'product', 'result'] as const),
+]);
 
-const errorKey = 'code, bank_status, bank_error, client, tenant, operation, environment';
+const errorKeyColumns = [
+  ...(['code', 'bank_status', 'bank_error', 'client', 'tenant', 'operation', 'environment'] as const),
+];
+const errorKey = errorKeyColumns.join(', ');
 
 const errorColumns = {
   minute: 'bigint',
@@ -129,16 +132,7 @@ const errorColumns = {
 
 export type ErrorRow = InputOf<typeof errorColumns>;
 
-const putErrors = statement({
-  columns: errorColumns,
-  sql: (input) => {
-    const names = Object.keys(errorColumns).join(', ');
-    return `
-    INSERT INTO minute_error (${names}) SELECT ${names} FROM ${input} AS i WHERE true
-    ON CONFLICT (minute, instance, ${errorKey}) DO UPDATE SET
-      requests = excluded.requests, last_at = excluded.last_at, last_request_id = excluded.last_request_id`;
-  },
-});
+const putErrors = putInto('minute_error', errorColumns, ['minute', 'instance', ...errorKeyColumns]);
 
 /** Which records: all conditions must hold. Times in milliseconds since 1970. */
 export interface RecordConditions {

@@ -30,6 +30,12 @@ export interface FleetSeconds {
   initiations(lastSeconds: number): readonly InitiationCount[];
 }
 
+/** Of all instances together. */
+interface ComputedSecond {
+  readonly stats: SecondStats;
+  readonly initiations: readonly InitiationCount[];
+}
+
 interface InstanceSeconds {
   from: number;
   through: number;
@@ -45,17 +51,18 @@ const maxAhead = 5;
 /** @param now milliseconds since 1970 */
 export function createFleetSeconds(now: () => number = Date.now): FleetSeconds {
   const byInstance = new Map<string, InstanceSeconds>();
-  const computed = new Map<number, SecondStats>();
+  const computed = new Map<number, ComputedSecond>();
 
   const currentSecond = () => Math.floor(now() / 1_000);
 
-  function statsAt(at: number): SecondStats {
+  function secondAt(at: number): ComputedSecond {
     const known = computed.get(at);
     if (known) return known;
     const counts = Array.from(byInstance.values(), (one) => one.counts.get(at) ?? emptySecond(at));
-    const stats = statsOfCounts(sumOfCounts(at, counts));
-    computed.set(at, stats);
-    return stats;
+    const sum = sumOfCounts(at, counts);
+    const second = { stats: statsOfCounts(sum), initiations: sum.initiations };
+    computed.set(at, second);
+    return second;
   }
 
   function removeBefore(oldest: number): void {
@@ -81,8 +88,10 @@ export function createFleetSeconds(now: () => number = Date.now): FleetSeconds {
     },
     initiations(lastSeconds) {
       const first = currentSecond() - lastSeconds;
-      const all = Array.from(byInstance.values(), ({ counts }) => [...counts.values()]).flat();
-      return sumInitiations(all.flatMap(({ at, initiations }) => (at >= first ? initiations : [])));
+      const seconds = Array.from({ length: lastSeconds + maxAhead + 1 }, (_, index) =>
+        secondAt(first + index),
+      );
+      return sumInitiations(seconds.flatMap(({ initiations }) => initiations));
     },
     recent(instances) {
       const current = currentSecond();
@@ -91,7 +100,10 @@ export function createFleetSeconds(now: () => number = Date.now): FleetSeconds {
       removeBefore(last - maxSeconds + 1);
       const starts = Array.from(byInstance.values(), ({ from }) => from);
       const first = Math.max(last - maxSeconds + 1, Math.min(...starts));
-      return Array.from({ length: Math.max(0, last - first + 1) }, (_, index) => statsAt(first + index));
+      return Array.from(
+        { length: Math.max(0, last - first + 1) },
+        (_, index) => secondAt(first + index).stats,
+      );
     },
   };
 }

@@ -19,7 +19,7 @@ export interface InitiationCount {
   readonly bankMs: number;
 }
 
-/** So many different results of one second, or of one minute, are told apart: a bank may send another code each time. */
+/** How many different results are counted separately in a second or a minute: a bank may send another code each time. */
 const maxResults = 50;
 const otherCode = 'other';
 
@@ -55,15 +55,23 @@ function resultOf(record: RequestRecord): string | undefined {
 
 const keyOf = ({ environment, product, result }: InitiationCount) => `${environment} ${product} ${result}`;
 
-/** Adds up counts. Beyond 50 different ones, the codes of the bank are not told apart any more. */
+/** Adds up counts. Beyond 50 different ones, further codes of the bank are counted as `other`. */
 export function sumInitiations(all: readonly InitiationCount[]): readonly InitiationCount[] {
-  const sums = new Map<string, InitiationCount>();
-  for (const given of all) {
-    const isKnown = sums.size < maxResults || sums.has(keyOf(given));
-    const one = isKnown ? given : { ...given, result: given.result.replace(/ .*/, ` ${otherCode}`) };
-    const sum = sums.get(keyOf(one));
-    const { count = 0, bankMs = 0 } = sum ?? {};
-    sums.set(keyOf(one), { ...one, count: count + one.count, bankMs: bankMs + one.bankMs });
+  const sums = new Map<string, InitiationCount & { count: number; bankMs: number }>();
+  const add = (one: InitiationCount, key: string) => {
+    const sum = sums.get(key);
+    if (sum) {
+      sum.count += one.count;
+      sum.bankMs += one.bankMs;
+    } else sums.set(key, { ...one });
+  };
+  for (const one of all) {
+    const key = keyOf(one);
+    if (sums.size < maxResults || sums.has(key)) add(one, key);
+    else {
+      const other = { ...one, result: one.result.replace(/ .*/, ` ${otherCode}`) };
+      add(other, keyOf(other));
+    }
   }
   return [...sums.values()];
 }

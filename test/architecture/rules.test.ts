@@ -24,7 +24,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   'request-records': foundation,
   ...Object.fromEntries(parts.map((part) => [part, foundation])),
   'contract-guard': foundation.filter((folder) => folder !== 'state'),
-  alerts: ['pis', 'certificates', 'telemetry', 'upstream'],
+  alerts: ['pis', 'certificates', 'telemetry', 'upstream', 'idempotency'],
   'self-service': [...foundation, 'idempotency'],
   admin: [
     ...[...foundation, 'request-records', 'identities', 'environments', 'idempotency', 'status-cache'],

@@ -60,7 +60,7 @@ export function createAlerts() {
 
 const keyOf = ({ id, severity, environment, number }) => [id, severity, environment, number].join(' ');
 
-/** Alerts of one kind differ in their texts, which contain numbers that change: they are told apart by their order. */
+/** Alerts with the same id, severity and environment get different numbers, by their order: their texts change too often for a key. */
 function numbered(alerts) {
   const counts = new Map();
   return alerts.map((alert) => {

@@ -24,7 +24,7 @@ const slow: ReportedAlert = {
 };
 
 describe('the alerts of three instances', () => {
-  test('are told once, with the time of the first instance that has found them', () => {
+  test('are listed once, with the time of the first instance that has found them', () => {
     const others = ['b', 'c'].map((name) => ({ name, alerts: [{ ...open, sinceMs: noonMs - 1_000 }] }));
     const [alert, ...more] = mergeAlerts({ name: 'a', alerts: [open] }, others);
     assert.deepEqual(more, []);

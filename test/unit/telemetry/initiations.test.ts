@@ -1,0 +1,56 @@
+/** How the results of initiations are counted. */
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { initiationOf, sumInitiations } from '../../../src/telemetry/initiations.ts';
+import type { RequestRecord } from '../../../src/telemetry/request-record.ts';
+import { initiations } from '../../kit/alert-facts.ts';
+import { failedRecord, requestRecord } from '../../kit/request-records.ts';
+
+const refusal = (code: string): Pick<RequestRecord, 'events'> => ({
+  events: [{ afterMs: 1, event: { what: 'bank-error', code } }],
+});
+const ofBank = (more: Partial<RequestRecord>) => requestRecord({ servedFrom: 'bank', ...more });
+
+describe('an initiation', () => {
+  for (const [name, record, result] of [
+    ['that the bank accepts', ofBank({ status: 201 }), 'accepted'],
+    [
+      'that it refuses',
+      ofBank({ status: 401, ...refusal('CERTIFICATE_REVOKED') }),
+      '401 CERTIFICATE_REVOKED',
+    ],
+    ['that it refuses without a code', ofBank({ status: 403 }), '403'],
+    ['that it rejects with 201', ofBank({ status: 201, ...refusal('RJCT') }), '201 RJCT'],
+    ['that it answers with 503', ofBank({ status: 503 }), 'failed'],
+    ['without an answer', failedRecord('OUTCOME_UNKNOWN', 504), 'failed'],
+    ['for which the circuit is open', failedRecord('CIRCUIT_OPEN', 503), 'blocked'],
+    ['that the TPP has sent with a fault', failedRecord('BODY_TOO_LARGE', 413), undefined],
+    ['that the ledger answers', requestRecord({ status: 201, servedFrom: 'ledger' }), undefined],
+  ] as const)
+    test(`${name} counts as ${result ?? 'nothing'}`, () => {
+      assert.equal(initiationOf(record)?.result, result);
+    });
+
+  test('is not a read', () => {
+    const { request } = ofBank({ status: 200 });
+    assert.ok(request);
+    assert.equal(initiationOf(ofBank({ request: { ...request, operation: 'getPayment' } })), undefined);
+  });
+});
+
+test('counts of one environment, product and result are added up', () => {
+  const both = [initiations(2, 'accepted'), initiations(1, 'failed'), initiations(3, 'accepted')];
+  assert.deepEqual(sumInitiations(both), [initiations(5, 'accepted'), initiations(1, 'failed')]);
+});
+
+test('beyond 50 different results, further codes are counted together, and nothing is lost', () => {
+  const all = Array.from({ length: 60 }, (_, index) => initiations(1, `400 CODE_${index}`));
+  const sums = sumInitiations([...all, ...all]);
+  assert.equal(sums.length, 51);
+  assert.deepEqual(sums.at(-1), initiations(20, '400 other'));
+  assert.equal(
+    sums.reduce((sum, { count }) => sum + count, 0),
+    120,
+  );
+});
