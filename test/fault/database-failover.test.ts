@@ -79,9 +79,13 @@ async function assertSucceed(
 ): Promise<void> {
   const others = (await Promise.all(outcomes)).filter((each) => !each.startsWith('201'));
   if (others.length === 0) return;
-  const inDoubt = `SELECT request_id, step, why, claimed_at, marked_at, listened_until FROM ledger WHERE why IS NOT NULL`;
+  const inDoubt = `SELECT request_id, step, why, instance, claimed_at, marked_at, listened_until, now_ms() AS read_at FROM ledger WHERE why IS NOT NULL`;
+  const lives = `SELECT i.id, i.seen_at, i.reporting_since, i.awaited_at, f.noticed_at FROM instance i, failover f`;
   const doubts = await ask(standby.url, inDoubt).catch(() => ask(primary.url, inDoubt));
-  assert.fail(`${others.join(', ')}; in doubt: ${JSON.stringify(doubts)}`);
+  const instances = await ask(standby.url, lives).catch(() => ask(primary.url, lives));
+  assert.fail(
+    `${others.join(', ')}; in doubt: ${JSON.stringify(doubts)}; instances: ${JSON.stringify(instances)}`,
+  );
 }
 
 /** So long before the standby gets no commits any more. Milliseconds. */

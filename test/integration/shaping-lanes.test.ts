@@ -73,7 +73,7 @@ describe('gateway with more calls than the rate of the bank', { concurrency: tru
   test('sends the payments of one tenant during a flood of payments of another', async (t) => {
     const bank = await startBank(t);
     const environments = { sandbox: { baseUrl: bank.baseUrl } };
-    const shaping = { rate: '20/s', burst: 2, maxWait: { write: '30s' } };
+    const shaping = { rate: '10/s', burst: 2, maxWait: { write: '30s' } }; // the flood takes 20 s
     const gateway = await startGateway(t, { environments, clients: clientSettings(), shaping });
     const by = (client: 'shop' | 'rival'): Call => ({
       ...initiation,
@@ -84,7 +84,7 @@ describe('gateway with more calls than the rate of the bank', { concurrency: tru
       void measureExchange(by('rival'), (sent) => call(gateway.url, sent, floodAgent));
     await until(5_000, 'the flood has begun', async () => bank.requests.length >= 10);
     const agent = agentOf(t);
-    const load = startLoad(t, { perSecond: 5 }, () =>
+    const load = startLoad(t, { perSecond: 3 }, () =>
       measureExchange(by('shop'), (sent) => call(gateway.url, sent, agent)),
     );
     await load.hasSent(15);
