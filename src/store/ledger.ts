@@ -200,6 +200,16 @@ export function createLedgerTable(database: Database) {
     return rowOf(await markBatch(columns)) !== undefined;
   }
 
+  /** Nothing was sent, or the bank has not processed the request. */
+  async function release(one: Attempt, looksLeft = maxLooks): Promise<void> {
+    if (rowOf(await releaseBatch(attemptColumns(one)))) return;
+    const stored = await read(one);
+    if (stored?.attempt !== one.attempt || (stored.step !== 'claimed' && stored.step !== 'sending')) return;
+    // Its mark, whose answer was lost, was executed at the same time: the statement has waited for it, and then found another step.
+    if (looksLeft === 0) throw new DatabaseError('the row was not released', 'unknown');
+    await release(one, looksLeft - 1);
+  }
+
   /**
    * The answer, for repeats.
    *
@@ -346,10 +356,7 @@ export function createLedgerTable(database: Database) {
     restoreAnswer,
     markInDoubt,
 
-    /** Nothing was sent, or the bank has not processed the request. */
-    async release(one: Attempt): Promise<void> {
-      rowOf(await releaseBatch(attemptColumns(one)));
-    },
+    release: (one: Attempt) => release(one),
 
     /** @returns false if it is not in doubt any more, or the payment belongs to another tenant */
     async resolveHappened(one: Attempt, created?: NewPayment): Promise<boolean> {

@@ -187,6 +187,31 @@ describe('the ledger in PostgreSQL', { skip: skipWithoutPostgres }, () => {
     assert.equal(await ledger.recordAnswer(sentTo(locked), { ...answer, created: undefined }), 'recorded');
   });
 
+  test('releases a write whose mark is executed at the same time', async (t) => {
+    const url = await newMigratedPostgres();
+    const database = connectPostgres(url);
+    t.after(() => database.close());
+    const ledger = createLedgerTable(database);
+    const claim = newClaim();
+    assert.deepEqual(await claimKinds(ledger, [claim]), ['claimed']);
+    const marking = new Client(url);
+    await marking.connect();
+    marking.on('error', () => {}); // the database is dropped at the end
+    t.after(() => marking.end());
+    await marking.query('BEGIN');
+    await marking.query(`UPDATE ledger SET step = 'sending', marked_at = now_ms() WHERE attempt = $1`, [
+      claim.attempt,
+    ]);
+    const released = ledger.release(claim).catch(() => ledger.release(claim)); // as a gateway whose statement had to wait too long
+    await until(10_000, 'the release waits for the mark', async () => {
+      const { rows } = await marking.query(`SELECT 1 FROM pg_locks WHERE NOT granted`);
+      return rows.length > 0;
+    });
+    await marking.query('COMMIT');
+    await released;
+    assert.equal((await ledger.read(claim))?.step, 'released');
+  });
+
   test('recovers nothing of others before an instance has reported for six seconds without a gap', async (t) => {
     const { databases } = await startInstances(t);
     const [database] = databases;
