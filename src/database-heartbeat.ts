@@ -3,6 +3,7 @@
  * another instance.
  */
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { ActiveEnvironment } from './environments/active-environment.ts';
 import { createPeriodicTask, heartbeatMs, type PeriodicTask } from './periodic-task.ts';
 import { type Database, DatabaseError } from './store/database.ts';
@@ -111,10 +112,21 @@ export function createDatabaseHeartbeat({
     await activeEnvironment.restore();
     isIncomplete ||= recent.hasForgottenTooMuch();
     beats = 0;
-    const writtenBack = await recent.writeBack();
+    const writtenBack = await whileReporting(recent.writeBack());
     await instances.report(failover);
     const milliseconds = Math.round(performance.now() - startedAtMs);
     log('warn', 'the database has failed over to another server', { writtenBack, milliseconds });
+  }
+
+  /** Tens of thousands of writes take many seconds: the others wait for an instance that reports. */
+  async function whileReporting<Result>(writing: Promise<Result>): Promise<Result> {
+    const ended = writing.then(
+      () => true,
+      () => true,
+    );
+    while (!(await Promise.race([ended, sleep(heartbeatMs, false, { ref: false })])))
+      await instances.report(restored).catch(() => {}); // the next one may succeed
+    return writing;
   }
 
   async function refreshWarnings(): Promise<void> {

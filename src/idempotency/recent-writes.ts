@@ -56,6 +56,18 @@ export function createRecentWrites(
     return step === 'released' ? isOwn && row.step !== step : !isOwn || row.step !== step;
   }
 
+  /** What changes in the meantime is looked at again: its own statement may not have found the row that is just being written. */
+  async function writeBackOne(key: string): Promise<boolean> {
+    let wasLost = false;
+    for (;;) {
+      const write = writes.get(key);
+      if (!write || !(await isLost(write))) return wasLost;
+      wasLost = true;
+      if (writes.get(key) === write) await write.writeAgain();
+      if (writes.get(key) === write) return true;
+    }
+  }
+
   return {
     /** Replaces what was written with this key before. */
     keep(write: RecentWrite): void {
@@ -97,13 +109,7 @@ export function createRecentWrites(
 
     /** Writes again what the database has lost. @returns how many it had lost @throws DatabaseError; to be tried again */
     async writeBack(): Promise<number> {
-      const results = await Promise.allSettled(
-        Array.from(writes, async ([key, write]) => {
-          const lost = await isLost(write);
-          if (lost && writes.get(key)?.writeAgain === write.writeAgain) await write.writeAgain();
-          return lost;
-        }),
-      );
+      const results = await Promise.allSettled(Array.from(writes.keys(), writeBackOne));
       for (const result of results) if (result.status === 'rejected') throw result.reason;
       return results.filter((result) => result.status === 'fulfilled' && result.value).length;
     },

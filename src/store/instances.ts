@@ -1,7 +1,7 @@
 /** Which instances live, and what the dead ones have left. */
 
 import type { Database, Row } from './database.ts';
-import { abandon, instanceLeaseMs, isAlive, mayClaim } from './ledger-statements.ts';
+import { abandon, instanceLeaseMs, isAlive, isAwaited, mayClaim } from './ledger-statements.ts';
 import { schemaVersion } from './migrations.ts';
 
 /** For how long an instance that was killed is remembered, and what a failover has lost is reported. Milliseconds. */
@@ -19,13 +19,16 @@ export function createInstanceTable(database: Database, instance: string) {
   /** A SQLite file belongs to one process: all other instances have ended. */
   const isAlone = database.dialect === 'sqlite';
 
-  /** Of several instances, the first one notes it, and who lived until then: all that reported shortly before the last report. */
+  /**
+   * Of several instances, the first one notes it, and who lived until then: all that reported shortly before the last report. They count
+   * as living again from now on, however long the outage was.
+   */
   const noteFailover = () =>
     database.query(
       `WITH noted AS (
          UPDATE failover SET id = gen_random_uuid()::text, timeline = current_timeline(), noticed_at = now_ms()
          WHERE timeline <> current_timeline() RETURNING id)
-       UPDATE instance SET awaited_at = now_ms()
+       UPDATE instance SET awaited_at = now_ms(), seen_at = now_ms(), reporting_since = now_ms()
        WHERE EXISTS (SELECT 1 FROM noted) AND seen_at > (SELECT max(seen_at) FROM instance) - ${instanceLeaseMs}`,
     );
 
@@ -77,7 +80,7 @@ export function createInstanceTable(database: Database, instance: string) {
      */
     async lostInFailover(): Promise<readonly string[]> {
       const rows = await database.query(
-        `SELECT id FROM instance WHERE awaited_at BETWEEN now_ms() - ${keptMs} AND now_ms() - ${instanceLeaseMs} ORDER BY id`,
+        `SELECT id FROM instance o WHERE awaited_at > now_ms() - ${keptMs} AND NOT (${isAwaited('o')}) ORDER BY id`,
       );
       return rows.map(({ id }) => String(id));
     },

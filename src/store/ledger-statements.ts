@@ -64,12 +64,19 @@ export const isAlive = (instance: string): string =>
 /** In this time after a failover was noted, each instance reports at least once, also one whose row is lost. Milliseconds. */
 const leastWaitMs = 3_000;
 
+/** For how long after a failover the others wait for an instance that lives and writes back. Milliseconds. */
+const maxWriteBackMs = 60_000;
+
+/** Whether this instance is still expected to write back what it remembers after a failover. @param row of `instance` */
+export const isAwaited = (row: string): string =>
+  `${row}.awaited_at > now_ms() - ${maxWriteBackMs} AND ${row}.seen_at > now_ms() - ${instanceLeaseMs}`;
+
 /**
  * Whether instances may claim and recover: not after a failover, until those that lived before it have written back what they remember
  * (ADR 122).
  */
 export const mayClaim = `EXISTS (SELECT 1 FROM failover f WHERE f.timeline = current_timeline() AND f.noticed_at < now_ms() - ${leastWaitMs})
-  AND NOT EXISTS (SELECT 1 FROM instance o WHERE o.awaited_at > now_ms() - ${instanceLeaseMs})`;
+  AND NOT EXISTS (SELECT 1 FROM instance o WHERE ${isAwaited('o')})`;
 
 /**
  * Inserts rows, and takes over those of released attempts, and of dead instances that have sent nothing. Sorted, so that two instances

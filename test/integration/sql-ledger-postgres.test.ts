@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { Client } from 'pg';
+import { createDatabaseHeartbeat } from '../../src/database-heartbeat.ts';
 import { DatabaseError } from '../../src/store/database.ts';
 import { createInstanceTable } from '../../src/store/instances.ts';
 import { createLedgerTable, type NewClaim } from '../../src/store/ledger.ts';
@@ -55,7 +56,7 @@ describe('the ledger in PostgreSQL', { skip: skipWithoutPostgres }, () => {
     return { database, ledger: createLedgerTable(database), ...instances };
   }
 
-  test('claims nothing after a failover until all instances that lived before it have written back, or six seconds have passed', async (t) => {
+  test('claims nothing after a failover until all instances that lived before it have written back, have ended, or have had a minute', async (t) => {
     const { database, one, two } = await startReporting(t);
     /** Claims, and returns when the claim waits. */
     async function startWaiting(claim: NewClaim) {
@@ -74,6 +75,7 @@ describe('the ledger in PostgreSQL', { skip: skipWithoutPostgres }, () => {
     const before = await one.report();
     for (const id of ['two', 'dead']) await createInstanceTable(database, id).report();
     await database.query("UPDATE instance SET seen_at = seen_at - 60000 WHERE id = 'dead'");
+    await database.query('UPDATE instance SET seen_at = seen_at - 7000'); // so long is the outage
     await database.query("UPDATE failover SET timeline = 'former'");
     const after = await one.report(before);
     assert.notEqual(after, before);
@@ -87,8 +89,16 @@ describe('the ledger in PostgreSQL', { skip: skipWithoutPostgres }, () => {
 
     await two.report(before);
     const later = await startWaiting(newClaim({ instance: 'one' }));
-    await database.query('UPDATE instance SET awaited_at = awaited_at - 6001');
+    await database.query('UPDATE instance SET awaited_at = awaited_at - 50000');
+    assert.deepEqual(await database.query('SELECT instance FROM ledger'), [{ instance: 'one' }]);
+    await database.query("UPDATE instance SET seen_at = seen_at - 6001 WHERE id = 'two'");
     assert.deepEqual(await later.kinds, ['claimed']);
+    assert.deepEqual(await one.lostInFailover(), ['two']);
+
+    await two.report(before);
+    const last = await startWaiting(newClaim({ instance: 'one' }));
+    await database.query('UPDATE instance SET awaited_at = awaited_at - 10001');
+    assert.deepEqual(await last.kinds, ['claimed']);
     assert.deepEqual(await one.lostInFailover(), ['two']);
 
     await database.query("UPDATE instance SET seen_at = seen_at - 60000 WHERE id = 'two'");
@@ -96,6 +106,44 @@ describe('the ledger in PostgreSQL', { skip: skipWithoutPostgres }, () => {
     await one.report(await one.report(after));
     await database.query('UPDATE failover SET noticed_at = noticed_at - 10000');
     assert.deepEqual(await one.lostInFailover(), ['two'], 'a second failover does not hide the first loss');
+  });
+
+  test('keeps an instance awaited that needs long to write back, because it goes on reporting', async (t) => {
+    const { database, one, two } = await startReporting(t);
+    const writing = Promise.withResolvers<number>();
+    const active = { environment: 'sandbox', version: 1 };
+    let hasStarted = false;
+    const heartbeat = createDatabaseHeartbeat({
+      dialect: 'postgres',
+      instances: one,
+      prepare: async () => {},
+      recent: {
+        writeBack() {
+          hasStarted = true;
+          return writing.promise;
+        },
+        hasForgottenTooMuch: () => false,
+        forgetOld() {},
+      },
+      readWarnings: async () => [],
+      checkSchema: async () => {},
+      activeEnvironment: { read: async () => active, restore: async () => {} },
+      holds: { refresh: async () => {} },
+      log() {},
+    });
+    t.after(() => heartbeat.stop());
+    await heartbeat.first();
+    await database.query("UPDATE failover SET timeline = 'former'");
+    await two.report(await two.report());
+    heartbeat.start();
+    await until(10_000, 'it writes back', async () => hasStarted);
+    const own = async () => (await database.query("SELECT * FROM instance WHERE id = 'one'"))[0];
+    const noted = Number((await own())?.awaited_at);
+    await database.query('UPDATE instance SET seen_at = seen_at - 60000');
+    await until(10_000, 'it reports', async () => (await one.countLiving()) === 1);
+    assert.equal((await own())?.awaited_at, noted);
+    writing.resolve(0);
+    await until(10_000, 'nobody waits for it', async () => (await own())?.awaited_at === null);
   });
 
   test('gives no payment away after a failover, until all instances have written back', async (t) => {

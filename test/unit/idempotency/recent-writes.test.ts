@@ -81,6 +81,23 @@ describe('recent writes', () => {
     assert.ok(written.length > 50 && written.length < 66, `${written.length} are remembered`);
   });
 
+  test('that are released while their mark is written back are released again', async () => {
+    const { rows, written, recent, keep } = start();
+    const released = { attempt: 'attempt one', step: 'released' };
+    const release = async () => {
+      written.push('release');
+      rows.set('one', released);
+    };
+    const restoreMark = async () => {
+      written.push('mark');
+      keep('one', { step: 'released', writeAgain: release }); // its own statement has found no row
+      rows.set('one', { ...released, step: 'sending' });
+    };
+    keep('one', { step: 'sending', writeAgain: restoreMark });
+    assert.equal(await recent.writeBack(), 1);
+    assert.deepEqual([written, rows.get('one')], [['mark', 'release'], released]);
+  });
+
   test('are tried again after a failure', async () => {
     const { recent, keep } = start();
     keep('refused', { writeAgain: () => Promise.reject(new Error('no database')) });
