@@ -3,10 +3,11 @@
 import { type CanPay, canPay } from './alerts/can-pay.ts';
 import { type AlertFacts, findAlerts } from './alerts/find-alerts.ts';
 import type { Alert } from './alerts/finding.ts';
-import { isAnswered, isRefused, type UsualInitiations } from './alerts/initiation-findings.ts';
+import type { UsualInitiations } from './alerts/initiation-findings.ts';
 import { mergeAlerts } from './alerts/merge-alerts.ts';
 import type { BankChange, InternalErrors } from './alerts/payment-findings.ts';
 import { createRaisedAlerts, type RaisedAlert } from './alerts/raised-alerts.ts';
+import { usualInitiationsOf } from './alerts/usual-initiations.ts';
 import { isProduction } from './config/production.ts';
 import type { ReadinessCheck } from './readiness.ts';
 import type { RequestHandlers } from './request-handler.ts';
@@ -16,7 +17,6 @@ import { createAlertFactsTable, type StoredFailingEndpoint } from './store/alert
 import type { Row } from './store/database.ts';
 import { createRequestRecordTable } from './store/request-records.ts';
 import type { InstanceFigures, ReportedAlert } from './telemetry/fleet-reports.ts';
-import type { InitiationCount } from './telemetry/initiations.ts';
 import { unknownLabel } from './telemetry/metrics-table.ts';
 
 export interface GatewayAlerts {
@@ -154,7 +154,8 @@ export function createGatewayAlerts({
       if (found.status === 'fulfilled') endpoints = found.value;
       if (changed.status === 'fulfilled') bankChanges = changed.value.map(bankChangeOf);
       internalErrors = failed.status === 'fulfilled' ? failed.value.map(internalErrorsOf) : [];
-      if (initiations.status === 'fulfilled' && initiations.value) usual = usualOf(initiations.value);
+      if (initiations.status === 'fulfilled' && initiations.value)
+        usual = usualInitiationsOf(initiations.value.map(hourlyInitiationsOf));
     },
 
     evaluate({ eventLoopDelayMs, overduePolls }) {
@@ -189,29 +190,10 @@ const reportOf = ({
   ...(environment !== undefined && { environment }),
 });
 
-function usualOf(rows: readonly Row[]): readonly UsualInitiations[] {
-  const counts = rows.map((row) => ({
-    environment: String(row.environment),
-    product: '',
-    result: String(row.result),
-    count: Number(row.requests),
-    bankMs: Number(row.bank_ms),
-  }));
-  const sum = (all: readonly InitiationCount[]) => all.reduce((total, { count }) => total + count, 0);
-  return Array.from(
-    Map.groupBy(counts, ({ environment }) => environment),
-    ([environment, all]) => {
-      const answered = all.filter(isAnswered);
-      return {
-        environment,
-        initiations: sum(all),
-        refused: sum(all.filter(isRefused)),
-        answered: sum(answered),
-        bankMs: answered.reduce((total, { bankMs }) => total + bankMs, 0),
-      };
-    },
-  );
-}
+const hourlyInitiationsOf = ({ environment, hour, result, requests, bank_ms: bankMs }: Row) => ({
+  ...{ environment: String(environment), hour: Number(hour), result: String(result) },
+  ...{ count: Number(requests), bankMs: Number(bankMs) },
+});
 
 const bankChangeOf = (row: Row): BankChange => ({
   environment: String(row.environment),

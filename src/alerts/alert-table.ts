@@ -62,7 +62,7 @@ export const alertTable = {
   },
   'initiations-fail': {
     condition:
-      'Initiations have no usable answer of the bank, or 5xx: half of the last minute (at least 10), 80 % of the last 10 seconds (at least 5), or all of the last five minutes (at least 5). A warning if it is one product, or 10 % of the last minute (at least 5).',
+      'Initiations have no usable answer of the bank, or 5xx: half of the last minute (at least 10), 80 % of the last 10 seconds (at least 5), or all of the last five minutes (at least 5). So many may also be those that fail, are refused with 401 or 403, and are blocked, together. A warning if it is one product, or 10 % of the last minute (at least 5).',
     severities: either,
     action:
       'Ask the bank. Payments of which it is unknown whether the bank executed them are in doubt. If another environment of this bank works, consider `penstock environment use`.',
@@ -71,7 +71,7 @@ export const alertTable = {
   },
   'initiations-blocked': {
     condition:
-      'The gateway itself refuses initiations, because a circuit is open, a queue is full, or it is overloaded: half of the last minute (at least 10), 80 % of the last 10 seconds (at least 5), or all of the last five minutes (at least 5). A warning if it is one product, or 10 % of the last minute (at least 5).',
+      'The gateway itself refuses initiations, because a circuit is open, a queue is full, or it is overloaded: half of the last minute (at least 10), 80 % of the last 10 seconds (at least 5), or all of the last five minutes (at least 5). A warning if it is one product, 10 % of the last minute (at least 5), or 10 % for reasons that concern only their tenants: they send more than their share, or only their circuit is open.',
     severities: either,
     action: 'Nothing was sent, and TPPs may repeat. The other alerts show the cause.',
     guide: 'why-was-my-call-refused.md',
@@ -79,7 +79,7 @@ export const alertTable = {
   },
   'initiations-refused': {
     condition:
-      'The bank refuses more initiations than usual, of an environment or of one product, with other codes than 401 and 403: at least 10 of the last 30 seconds, and five times the share of the last day (at least 30 %; 50 % if there were less than 100 initiations); or 90 % of the last five minutes (at least 10).',
+      'The bank refuses more initiations than usual, of an environment or of one product, with other codes than 401 and 403: at least 10 of the last 30 seconds, and five times the share of the median hour of the last day (at least 30 %; 50 % if there were less than 100 initiations); or 90 % of the last five minutes (at least 10).',
     severities: warning,
     action:
       '`penstock search --operation initiatePayment --error any` shows the answers of the bank. If all are of one client, tell it; if not, ask the bank what has changed.',
@@ -88,7 +88,7 @@ export const alertTable = {
   },
   'bank-slow': {
     condition:
-      'The bank takes at least 2 seconds for an initiation, and three times as long as during the last day (5 seconds if there were less than 100): the mean of the last 10 seconds, of at least 5.',
+      'The bank takes at least 2 seconds for an initiation, and three times as long as in the median hour of the last day (5 seconds if there were less than 100): the mean of the last 10 seconds, of at least 5.',
     severities: warning,
     action:
       'Ask the bank. Payments go on; those that reach the deadline are in doubt. Other calls wait longer, because payments come first.',

@@ -1,17 +1,17 @@
 /** Whether customers can pay: what became of the initiations of all instances. */
 
 import type { InitiationCount } from '../telemetry/initiations.ts';
-import { countOf, type Finding, isImportant, type Moment, percentOf } from './finding.ts';
+import { countOf, type Finding, isImportant, listText, type Moment, percentOf } from './finding.ts';
 
 /** Initiations of one environment during the last day. */
 export interface UsualInitiations {
   readonly environment: string;
   readonly initiations: number;
-  /** Refused by the bank, with other codes than 401 and 403. */
-  readonly refused: number;
-  /** Answered by the bank, and how long that took altogether: milliseconds. */
+  /** Of the median hour: those that the bank has refused with other codes than 401 and 403. 0 to 1. */
+  readonly refusedShare: number;
   readonly answered: number;
-  readonly bankMs: number;
+  /** Of the median hour: how long the bank takes, in milliseconds. */
+  readonly answerMs: number;
 }
 
 export interface InitiationFacts extends Moment {
@@ -56,40 +56,86 @@ const isUnauthorised = ({ result }: InitiationCount): boolean => /^40[13]/.test(
 const isOfGateway = (one: InitiationCount) =>
   isUnauthorised(one) && !/^\d+ (?:TOKEN|CONSENT|PSU|PRODUCT)_/.test(one.result);
 export const isRefused = (one: InitiationCount): boolean => /^[1-4]/.test(one.result) && !isUnauthorised(one);
-export const isAnswered = ({ result }: InitiationCount): boolean =>
-  result !== 'failed' && result !== 'blocked';
 const hasResult = (wanted: string) => (one: InitiationCount) => one.result === wanted;
+const isFailed = hasResult('failed');
+const isBlocked = hasResult('blocked');
+const isOfTenant = hasResult('tenant-blocked');
+export const isAnswered = (one: InitiationCount): boolean =>
+  !isFailed(one) && !isBlocked(one) && !isOfTenant(one);
+/** For whatever reason, customers cannot pay. */
+const isStopped = (one: InitiationCount) => isFailed(one) || isBlocked(one) || isOfGateway(one);
 
 export function findInitiations(given: InitiationFacts): readonly Finding[] {
   const facts = { ...given, initiationsOf: createWindows(given) };
   const environments = new Set(facts.initiationsOf(300).map(({ environment }) => environment));
+  const others = { ...facts, initiationsOf: createWindows(facts, (one) => !isOfTenant(one)) };
   return Array.from(environments, (environment) => [
+    ...stopped(others, environment),
+    ...ofTenants(facts, environment),
+    ...refused(others, environment),
+    ...slow(others, environment),
+  ]).flat();
+}
+
+/** For one reason, or, if there is no reason for which most of them fail, for several. */
+function stopped(facts: InitiationFacts, environment: string): readonly Finding[] {
+  const found = [
     ...unauthorised(facts, environment),
     ...failures(
       facts,
       environment,
       'initiations-fail',
-      'failed',
+      isFailed,
       'have no usable answer of the bank, or 5xx',
     ),
-    ...failures(facts, environment, 'initiations-blocked', 'blocked', 'were refused by the gateway'),
-    ...refused(facts, environment),
-    ...slow(facts, environment),
-  ]).flat();
+    ...failures(facts, environment, 'initiations-blocked', isBlocked, 'were refused by the gateway'),
+  ];
+  if (found.some(({ severity }) => severity === 'critical')) return found;
+  const mixed = exceeded(facts, most, (one) => one.environment === environment, isStopped);
+  if (!mixed || !isCriticalIn(facts, environment)) return found;
+  const reasons = [
+    [`the bank has refused with ${dominant(mixed.part.filter(isOfGateway))}`, isOfGateway],
+    ['have no usable answer of the bank, or 5xx', isFailed],
+    ['were refused by the gateway', isBlocked],
+  ] as const;
+  const parts = reasons.flatMap(([what, selects]) => {
+    const count = sum(mixed.part.filter(selects));
+    return count === 0 ? [] : `${count} ${what}`;
+  });
+  const text = `${describeShare(mixed)} fail: ${listText(parts)}.`;
+  return [
+    ...found.filter(({ subject }) => subject !== ''),
+    { id: 'initiations-fail', severity: 'critical', environment: named(environment), subject: '', text },
+  ];
+}
+
+/** Without an environment, they would have gone to the active one. */
+const isCriticalIn = (facts: InitiationFacts, environment: string) =>
+  environment === '' || isImportant(facts, environment);
+
+function ofTenants(facts: InitiationFacts, environment: string): readonly Finding[] {
+  const part = exceeded(facts, [some], (one) => one.environment === environment, isOfTenant);
+  if (!part || part.count < minSome) return [];
+  const text = `${describeShare(part)} were refused by the gateway for reasons that concern only their tenants: a tenant sends more than its share, or its circuit is open.`;
+  const found = { severity: 'warning', environment: named(environment), subject: 'tenants' } as const;
+  return [{ ...found, id: 'initiations-blocked', text }];
 }
 
 /**
  * Each window is computed once, because several alerts look at it. What was refused before its environment was chosen would have gone to
  * the active one.
  */
-function createWindows({ initiationsOf, active = '' }: InitiationFacts): InitiationFacts['initiationsOf'] {
+function createWindows(
+  { initiationsOf, active = '' }: InitiationFacts,
+  selects: Selects = () => true,
+): InitiationFacts['initiationsOf'] {
   const windows = new Map<number, readonly InitiationCount[]>();
   return (seconds) => {
     const known = windows.get(seconds);
     if (known) return known;
-    const counts = initiationsOf(seconds).map((one) =>
-      one.environment === '' ? { ...one, environment: active } : one,
-    );
+    const counts = initiationsOf(seconds)
+      .filter(selects)
+      .map((one) => (one.environment === '' ? { ...one, environment: active } : one));
     windows.set(seconds, counts);
     return counts;
   };
@@ -195,14 +241,13 @@ function failures(
   facts: InitiationFacts,
   environment: string,
   id: 'initiations-fail' | 'initiations-blocked',
-  result: string,
+  selects: Selects,
   what: string,
 ): readonly Finding[] {
-  const selects = hasResult(result);
   const found = findIn(facts, environment, (within) => exceeded(facts, most, within, selects));
   const isWhole = found.some(({ product }) => product === '');
   const part = exceeded(facts, [some], (one) => one.environment === environment, selects);
-  const isCritical = isWhole && (environment === '' || isImportant(facts, environment));
+  const isCritical = isWhole && isCriticalIn(facts, environment);
   const shares = !isWhole && part && part.count >= minSome ? [{ ...part, product: '' }] : found;
   return shares.map((one) => ({
     id,
@@ -217,7 +262,7 @@ function refused(facts: InitiationFacts, environment: string): readonly Finding[
   const usual = facts.usual.find((one) => one.environment === environment);
   const isUsualKnown = usual !== undefined && usual.initiations >= minUsual;
   const { seconds, minimum, minShare, maxShare, factor, shareWithoutUsual } = refusals;
-  const usualShare = isUsualKnown ? usual.refused / usual.initiations : 0;
+  const usualShare = isUsualKnown ? usual.refusedShare : 0;
   const share = isUsualKnown
     ? Math.min(maxShare, Math.max(minShare, factor * usualShare))
     : shareWithoutUsual;
@@ -240,11 +285,9 @@ function slow({ initiationsOf, usual }: InitiationFacts, environment: string): r
   const mean = answered.reduce((total, { bankMs }) => total + bankMs, 0) / count;
   const before = usual.find((one) => one.environment === environment);
   const isKnown = before !== undefined && before.answered >= minUsual;
-  const limit = isKnown ? Math.max(ms, (factor * before.bankMs) / before.answered) : msWithoutUsual;
+  const limit = isKnown ? Math.max(ms, factor * before.answerMs) : msWithoutUsual;
   if (count < minimum || mean < limit) return [];
-  const usually = isKnown
-    ? `, instead of ${secondsText(before.bankMs / before.answered)} during the last day`
-    : '';
+  const usually = isKnown ? `, instead of ${secondsText(before.answerMs)} during the last day` : '';
   const text = `The bank takes ${secondsText(mean)} for an initiation${usually}.`;
   return [{ id: 'bank-slow', severity: 'warning', environment: named(environment), text }];
 }

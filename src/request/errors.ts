@@ -1,6 +1,6 @@
 /** The table of all errors that the gateway itself returns, in the order of the pipeline. */
 
-import type { HeaderField, HeaderFields } from '../pis/headers.ts';
+import type { HeaderFields } from '../pis/headers.ts';
 import type { Lane } from '../pis/operations.ts';
 
 export interface ErrorDefinition {
@@ -106,6 +106,8 @@ interface ErrorDetails {
   readonly tppCode?: string;
   /** The header or field that is wrong; `path` of the Berlin Group's message. */
   readonly field?: string | undefined;
+  /** Whether it concerns only the tenant of the request: others are not refused for this reason. */
+  readonly isOfTenant?: boolean;
   /** A sentence for the TPP that must not be logged: it may contain the id of the TPP's own payment. */
   readonly privateDetail?: string | undefined;
 }
@@ -123,6 +125,7 @@ export class GatewayError extends Error {
   readonly proxyError: string;
   readonly tppCode: string;
   readonly field: string | undefined;
+  readonly isOfTenant: boolean;
   readonly privateDetail: string | undefined;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
@@ -134,6 +137,7 @@ export class GatewayError extends Error {
     this.proxyError = details.proxyError ?? errorTable[code].proxyError;
     this.tppCode = details.tppCode ?? errorTable[code].tppCode;
     this.field = details.field;
+    this.isOfTenant = details.isOfTenant ?? false;
     this.privateDetail = details.privateDetail;
   }
 }
@@ -149,16 +153,17 @@ export function stateUnavailable(cause?: unknown): GatewayError {
  *
  * @param waitMs rounded up to whole seconds, at least one
  * @param reason beginning of the message
- * @param headers further fields of the response
+ * @param details with further fields of the response
  */
 export function retryLater(
   waitMs: number,
   code: ErrorCode,
   reason: string,
-  headers: readonly HeaderField[] = [],
+  { headers = [], ...details }: ErrorDetails = {},
 ): GatewayError {
   const seconds = Math.max(1, Math.ceil(waitMs / 1000));
   return new GatewayError(code, `${reason}; nothing was sent. Try again in ${seconds} s.`, {
+    ...details,
     headers: [['Retry-After', String(seconds)], ...headers],
   });
 }

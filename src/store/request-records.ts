@@ -267,11 +267,11 @@ export function createRequestRecordTable(database: Database) {
     figures: (from: number, to: number): Promise<readonly Row[]> =>
       database.query('SELECT * FROM minute_figure WHERE minute BETWEEN $1 AND $2', [from, to]),
 
-    /** The initiations of all instances together, without the product. @param from seconds since 1970 */
+    /** The initiations of all instances together, without the product, by the hour. @param from seconds since 1970 */
     initiations: (from: number): Promise<readonly Row[]> =>
       database.query(
-        `SELECT environment, result, sum(requests) AS requests, sum(bank_ms) AS bank_ms FROM minute_initiation
-         WHERE minute >= $1 GROUP BY environment, result`,
+        `SELECT environment, minute / 3600 AS hour, result, sum(requests) AS requests, sum(bank_ms) AS bank_ms FROM minute_initiation
+         WHERE minute >= $1 GROUP BY environment, minute / 3600, result`,
         [from],
       ),
 

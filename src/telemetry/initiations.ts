@@ -10,8 +10,9 @@ export interface InitiationCount {
   /** Service and product, such as `payments/sepa-credit-transfers`. */
   readonly product: string;
   /**
-   * `accepted` by the bank; `failed`: no usable answer, or 5xx; `blocked` by the gateway, without a fault of the TPP; otherwise the bank
-   * has refused them: its status and, if it names one, its code, such as `401 CERTIFICATE_REVOKED`.
+   * `accepted` by the bank; `failed`: no usable answer, or 5xx; `blocked` by the gateway, without a fault of the TPP; `tenant-blocked`: the
+   * same, for a reason that concerns only this tenant; otherwise the bank has refused them: its status and, if it names one, its code,
+   * such as `401 CERTIFICATE_REVOKED`.
    */
   readonly result: string;
   readonly count: number;
@@ -44,7 +45,7 @@ export function initiationOf(record: RequestRecord): InitiationCount | undefined
 function resultOf(record: RequestRecord): string | undefined {
   const { error, status, servedFrom } = record;
   if (error) {
-    if (blockingErrors.has(error.code)) return 'blocked';
+    if (blockingErrors.has(error.code)) return error.isOfTenant ? 'tenant-blocked' : 'blocked';
     return errorTable[error.code].origin === 'aspsp' ? 'failed' : undefined;
   }
   if (servedFrom !== 'bank') return undefined;

@@ -74,6 +74,8 @@ export interface RequestFailure {
   readonly code: ErrorCode;
   readonly why: string;
   readonly proxyError: string;
+  /** Whether it concerns only the tenant of the request. */
+  readonly isOfTenant: boolean;
   /** Of an internal error: see `safeStack`. */
   readonly stack: string | undefined;
 }
@@ -197,10 +199,11 @@ const summaryOf = ({ operation, client, identities }: PisRequest): RequestSummar
   paymentId: operation.paymentId,
 });
 
-const failureOf = ({ code, message, proxyError, cause }: GatewayError): RequestFailure => ({
+const failureOf = ({ code, message, proxyError, isOfTenant, cause }: GatewayError): RequestFailure => ({
   code,
   why: message,
   proxyError,
+  isOfTenant,
   stack: code === 'INTERNAL' ? safeStack(cause) : undefined,
 });
 

@@ -39,12 +39,12 @@ export function requestRecord(
 }
 
 /** A payment that the gateway failed. */
-export const failedRecord = (code: ErrorCode, status: number) =>
+export const failedRecord = (code: ErrorCode, status: number, isOfTenant = false) =>
   requestRecord({
     status,
     servedFrom: undefined,
     upstreamMs: undefined,
-    error: { code, why: 'Why.', proxyError: 'destination_unavailable', stack: undefined },
+    error: { code, why: 'Why.', proxyError: 'destination_unavailable', isOfTenant, stack: undefined },
   });
 
 /** Events of a payment that the bank accepted at the second attempt. */

@@ -80,6 +80,8 @@ export interface Admission {
 interface CircuitDependencies {
   readonly probe: () => Promise<ProbeOutcome>;
   readonly holdOf: (id: CircuitId) => Hold | undefined;
+  /** Whether the bank works for another tenant at the moment. */
+  readonly worksForOther: () => boolean;
   readonly events: CircuitEvents;
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
@@ -104,7 +106,7 @@ export type CountedOutcome = Exclude<CallOutcome, 'neutral'>;
 export function createCircuit(
   id: CircuitId,
   settings: CircuitSettings,
-  { probe, holdOf, events, now, wall }: CircuitDependencies,
+  { probe, holdOf, worksForOther, events, now, wall }: CircuitDependencies,
 ): Circuit {
   let state: CircuitState = { kind: 'closed' };
   let openings = 0;
@@ -167,12 +169,12 @@ export function createCircuit(
       case 'closed':
         return whileClosed;
       case 'open':
-        throw circuitOpen(state.untilMs - now());
+        throw circuitOpen(state.untilMs - now(), worksForOther());
       case 'half-open':
-        throw circuitOpen(0);
+        throw circuitOpen(0, worksForOther());
       case 'probation': {
         if (earlier && state.trial === earlier) return earlier;
-        if (state.trial) throw trialActive();
+        if (state.trial) throw trialActive(worksForOther());
         const trial: Admission = { openings, isCounted: true };
         state = { kind: 'probation', trial };
         return trial;
@@ -250,14 +252,15 @@ export function createCircuit(
 /** The admission of all calls while operators hold the circuit closed. */
 const uncounted: Admission = { openings: 0, isCounted: false };
 
-const circuitOpen = (waitMs: number): GatewayError =>
-  retryLater(waitMs, 'CIRCUIT_OPEN', 'The circuit is open because calls to the bank failed');
+const circuitOpen = (waitMs: number, isOfTenant: boolean): GatewayError =>
+  retryLater(waitMs, 'CIRCUIT_OPEN', 'The circuit is open because calls to the bank failed', { isOfTenant });
 
-const trialActive = (): GatewayError =>
+const trialActive = (isOfTenant: boolean): GatewayError =>
   retryLater(
     1_000,
     'CIRCUIT_OPEN',
     'Calls to the bank have failed, and the circuit admits one trial call at a time',
+    { isOfTenant },
   );
 
 const heldOpenByOperators = (waitMs: number): GatewayError =>

@@ -141,6 +141,7 @@ export function createTenantCircuits(
     const circuit = createCircuit(id, settings, {
       probe: sharedProbe,
       holdOf,
+      worksForOther,
       events: {
         onChange: (change) => onChange({ ...id, tenant, ...change }),
         onFailedCall: firstFailure.record,
@@ -168,11 +169,16 @@ export function createTenantCircuits(
     if (!connections.isOpen()) connections.record(outcome === 'unreachable' ? 'failure' : 'success');
   }
 
+  /** Whether the bank works for a tenant. */
+  function worksForOther(): boolean {
+    if (!healthyCircuit || !isHealthy(healthyCircuit))
+      healthyCircuit = [...circuits.values()].find(isHealthy);
+    return healthyCircuit !== undefined;
+  }
+
   function openAllIfAllFail(): void {
-    if (healthyCircuit && isHealthy(healthyCircuit)) return;
+    if (worksForOther()) return;
     const closed = [...circuits.values()].filter((circuit) => circuit.isClosed());
-    healthyCircuit = closed.find(isHealthy);
-    if (healthyCircuit) return;
     const counts = closed.map((circuit) => circuit.counts()).filter(({ calls }) => calls > 0);
     const sum = (name: 'failures' | 'calls') => counts.reduce((total, each) => total + each[name], 0);
     if (counts.length < 2 || sum('calls') < settings.minimumCalls) return; // a single circuit opens by itself

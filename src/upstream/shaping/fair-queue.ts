@@ -25,7 +25,7 @@ export interface FairQueue<Item extends Queueable> {
   /** Removes an item from any position. @returns whether it was in the queue */
   remove(item: Item): boolean;
   all(): readonly Item[];
-  size(lane?: Lane): number;
+  size(lane?: Lane, tenant?: string): number;
 }
 
 export interface FreeSlots {
@@ -55,7 +55,10 @@ export function createFairQueue<Item extends Queueable>(limit: number): FairQueu
     status: createLaneQueue(),
   };
   const sizes = { write: 0, read: 0, status: 0 };
-  const size = (lane?: Lane) => (lane ? sizes[lane] : sizes.write + sizes.read + sizes.status);
+  function size(lane?: Lane, tenant?: string): number {
+    if (lane === undefined) return sizes.write + sizes.read + sizes.status;
+    return tenant === undefined ? sizes[lane] : (laneQueues[lane].byTenant.get(tenant)?.items.size() ?? 0);
+  }
 
   function append(item: Item): void {
     const queue = tenantQueueOf(item);

@@ -149,15 +149,16 @@ export function createRateLimiter(
       wait(call, pause);
       return;
     }
-    queue.enqueue(call)?.refuse(queueFull());
+    const dropped = queue.enqueue(call);
+    dropped?.refuse(queueFull(isOfTenant(dropped)));
     proceed();
   }
 
   /** Waits for the end of a pause. A status read never does: a stale status can be served immediately. */
   function wait(call: QueuedCall, pause: Pause): void {
     const resumesAtMs = now() + pause.pausedMs;
-    if (call.lane === 'status' || call.untilMs <= resumesAtMs) call.refuse(pausedByBank(pause));
-    else if (paused.size >= settings.queue) call.refuse(queueFull());
+    if (call.lane === 'status' || call.untilMs <= resumesAtMs) call.refuse(pausedByBank(pause, isShared));
+    else if (paused.size >= settings.queue) call.refuse(queueFull(false));
     else {
       paused.add(call);
       resumeTimer.startAt(resumesAtMs);
@@ -184,7 +185,7 @@ export function createRateLimiter(
         proceedTimer.startAt(now() + waitMs);
         return;
       } else if (waitMs < Number.POSITIVE_INFINITY) {
-        refuseAll((call) => (call.lane === 'write') === isPayment, queueTimeout);
+        refuseAll((call) => (call.lane === 'write') === isPayment);
       } else {
         return;
       }
@@ -200,7 +201,8 @@ export function createRateLimiter(
 
   function admitNext(): void {
     let call = queue.dequeue(slots);
-    for (; call && call.untilMs < now(); call = queue.dequeue(slots)) call.refuse(queueTimeout());
+    for (; call && call.untilMs < now(); call = queue.dequeue(slots))
+      call.refuse(queueTimeout(isOfTenant(call)));
     if (!call) return;
     const pause = adaptiveRate.pauseOf(call); // this limiter may be closed, and was not told of the pause
     if (pause) {
@@ -215,15 +217,23 @@ export function createRateLimiter(
     const nowMs = now();
     for (const call of [...queue.all(), ...paused]) {
       if (call.untilMs > nowMs) timeoutTimer.startAt(call.untilMs);
-      else refuse(call, isAtLimit(call.tenant) ? tenantAtLimit() : queueTimeout());
+      else refuse(call, isAtLimit(call.tenant) ? tenantAtLimit() : queueTimeout(isOfTenant(call)));
     }
   }
+
+  /** Whether most of the calls that wait are those of one of several tenants: tenants take turns, so the others do not wait for them. */
+  const isOfTenant = ({ lane, tenant }: QueueKey) =>
+    isShared && 2 * queue.size(lane, tenant) > queue.size(lane) + 1;
 
   /** Whether the tenant holds its whole share while there are free slots. */
   const isAtLimit = (tenant: string) => slots.free('write') > 0 && slots.free('write', tenant) <= 0;
 
-  function refuseAll(isAffected: (call: QueuedCall) => boolean, error: () => GatewayError): void {
-    for (const call of queue.all().filter(isAffected)) refuse(call, error());
+  function refuseAll(isAffected: (call: QueuedCall) => boolean): void {
+    const affected = queue
+      .all()
+      .filter(isAffected)
+      .map((call) => ({ call, error: queueTimeout(isOfTenant(call)) }));
+    for (const { call, error } of affected) refuse(call, error);
   }
 
   function refuse(call: QueuedCall, error: GatewayError): void {
@@ -333,17 +343,19 @@ function createPermitRates({ rate, burst, maxWait }: ShapingSettings): (current:
   };
 }
 
-function queueFull(): GatewayError {
+function queueFull(isOfTenant: boolean): GatewayError {
   return new GatewayError(
     'QUEUE_FULL',
     'The queue for calls to the bank is full; nothing was sent. Try again.',
+    { isOfTenant },
   );
 }
 
-function queueTimeout(): GatewayError {
+function queueTimeout(isOfTenant: boolean): GatewayError {
   return new GatewayError(
     'QUEUE_TIMEOUT',
     'The request waited too long in the queue for calls to the bank; nothing was sent. Try again.',
+    { isOfTenant },
   );
 }
 
@@ -351,15 +363,17 @@ function tenantAtLimit(): GatewayError {
   return new GatewayError(
     'QUEUE_TIMEOUT',
     'The calls in progress use all concurrency slots of this tenant; nothing was sent. Try again.',
+    { isOfTenant: true },
   );
 }
 
 /** @returns with `RateLimit`, whose policy names what the pause concerns: `bank-payment`, `bank-product` and so on */
-function pausedByBank({ scope, pausedMs }: Pause): GatewayError {
+function pausedByBank({ scope, pausedMs }: Pause, isShared: boolean): GatewayError {
   const rateLimit: HeaderField = ['RateLimit', `"bank-${scope}";r=0;t=${Math.ceil(pausedMs / 1_000)}`];
-  return retryLater(pausedMs, 'QUEUE_TIMEOUT', `The bank has asked for a pause${concerning[scope]}`, [
-    rateLimit,
-  ]);
+  return retryLater(pausedMs, 'QUEUE_TIMEOUT', `The bank has asked for a pause${concerning[scope]}`, {
+    headers: [rateLimit],
+    isOfTenant: isShared && scope === 'tenant',
+  });
 }
 
 const concerning = {
@@ -375,5 +389,6 @@ function clientDisconnected(): GatewayError {
   return new GatewayError(
     'QUEUE_TIMEOUT',
     'The client disconnected while the request was queued; nothing was sent.',
+    { isOfTenant: true },
   );
 }

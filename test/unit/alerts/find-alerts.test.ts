@@ -40,7 +40,7 @@ const doubt = {
 const endpoint = { tenant: 'shop', endpoint: 'https://shop.example', messages: 3, sinceMs: noonMs - 600_000 };
 
 const usual = [
-  { environment: 'production', initiations: 1_000, refused: 50, answered: 1_000, bankMs: 100_000 },
+  { environment: 'production', initiations: 1_000, refusedShare: 0.05, answered: 1_000, answerMs: 100 },
 ];
 
 /** The last minute, and what came in its last seconds. */
@@ -140,6 +140,33 @@ const cases: Readonly<Record<string, Case>> = {
   'most payments failed': {
     facts: { initiationsOf: over(initiations(20, 'accepted'), initiations(30, 'failed')) },
     found: ['critical initiations-fail production'],
+  },
+  'payments that fail for several reasons': {
+    facts: {
+      initiationsOf: over(
+        initiations(20, 'accepted'),
+        initiations(10, '401 CERTIFICATE_REVOKED'),
+        initiations(14, 'failed'),
+        initiations(6, 'blocked'),
+      ),
+    },
+    found: ['critical initiations-fail production'],
+    text: /^30 of 50 initiations in the last 60 s fail: 10 the bank has refused with 401 CERTIFICATE_REVOKED, 14 have no usable/,
+  },
+  'payments of one tenant that the queue refuses': {
+    facts: { initiationsOf: over(initiations(20, 'accepted'), initiations(80, 'tenant-blocked')) },
+    found: ['warning initiations-blocked production'],
+    text: /^80 of 100 initiations .* concern only their tenants/,
+  },
+  'payments that fail, beside many of one tenant that the queue refuses': {
+    facts: {
+      initiationsOf: over(
+        initiations(5, 'accepted'),
+        initiations(15, 'failed'),
+        initiations(80, 'tenant-blocked'),
+      ),
+    },
+    found: ['critical initiations-fail production', 'warning initiations-blocked production'],
   },
   'payments blocked before their environment is known': {
     facts: { initiationsOf: over(initiations(30, 'blocked', { environment: '' })) },

@@ -11,7 +11,7 @@ import { healthyFacts, initiations, noonMs } from '../../kit/alert-facts.ts';
 import { seededRandom } from '../../kit/random.ts';
 
 const usual = [
-  { environment: 'production', initiations: 40_000, refused: 1_600, answered: 39_900, bankMs: 2e6 },
+  { environment: 'production', initiations: 40_000, refusedShare: 0.04, answered: 39_900, answerMs: 50 },
 ];
 
 /** The initiations that end in a second. */

@@ -25,6 +25,7 @@ describe('an initiation', () => {
     ['that it answers with 503', ofBank({ status: 503 }), 'failed'],
     ['without an answer', failedRecord('OUTCOME_UNKNOWN', 504), 'failed'],
     ['for which the circuit is open', failedRecord('CIRCUIT_OPEN', 503), 'blocked'],
+    ['that the queue refuses to one tenant', failedRecord('QUEUE_FULL', 503, true), 'tenant-blocked'],
     ['that the TPP has sent with a fault', failedRecord('BODY_TOO_LARGE', 413), undefined],
     ['that the ledger answers', requestRecord({ status: 201, servedFrom: 'ledger' }), undefined],
   ] as const)

@@ -91,7 +91,9 @@ describe('the request metrics', () => {
   test('count every error code separately', async () => {
     const codes = Object.keys(errorTable) as (keyof typeof errorTable)[]; // its keys, as its type says
     const samples = await count(
-      ...codes.map((code) => requestRecord({ error: { code, why: '', proxyError: '', stack: undefined } })),
+      ...codes.map((code) =>
+        requestRecord({ error: { code, why: '', proxyError: '', isOfTenant: false, stack: undefined } }),
+      ),
     );
     assert.equal(samples('penstock_requests_total').length, codes.length);
   });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { asGatewayError } from '../../../../src/request/errors.ts';
 import { seededRandom } from '../../../kit/random.ts';
 import { seededRuns } from '../../../kit/seeded-runs.ts';
 import { type CircuitFixture, startCircuit } from './circuit-fixture.ts';
@@ -55,6 +56,23 @@ describe('circuits of several tenants', () => {
       );
     });
   }
+
+  test('refuse for a reason of the tenant alone while the bank works for another one', async (t) => {
+    const fixture = startCircuit(t, 'write');
+    const isOfTenant = () => {
+      try {
+        fixture.circuits.of('poisoned').admit();
+      } catch (thrown) {
+        return asGatewayError(thrown).isOfTenant;
+      }
+      return undefined;
+    };
+    await fixture.call(201, 'calm');
+    await callInTurn(fixture, ['poisoned'], 500, 20);
+    assert.equal(isOfTenant(), true);
+    await callInTurn(fixture, ['calm'], 500, 20);
+    assert.equal(isOfTenant(), false);
+  });
 
   test('open for all after as many failures as earlier successes', async (t) => {
     const fixture = startCircuit(t, 'write');

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
 import type { Lane } from '../../../../src/pis/operations.ts';
 import type { SharedTokenBuckets } from '../../../../src/state/ports.ts';
 import { seededRandom } from '../../../kit/random.ts';
@@ -174,6 +174,32 @@ describe('tenant that floods the gateway with payments', () => {
     await time.pass(8_000);
     assert.equal(sent.filter(({ tenant }) => tenant === 'calm').length, 3);
     assert.ok(refused.every(({ code }) => code === 'QUEUE_FULL'));
+  });
+});
+
+describe('a refusal of the queue concerns only its tenant', () => {
+  async function refusalsOf(t: TestContext, tenants: readonly string[], isShared = true): Promise<string> {
+    const { time, refused, call } = startLimiters(t, {
+      isShared,
+      settings: { queue: 10, burst: 1, rate: 1 },
+    });
+    for (let count = 0; count < 30; count++) for (const tenant of tenants) void call({ tenant });
+    await time.pass(60_000);
+    assert.deepEqual(new Set(refused.map(({ code }) => code)), new Set(['QUEUE_FULL', 'QUEUE_TIMEOUT']));
+    const ofTenant = refused.filter(({ isOfTenant }) => isOfTenant).length;
+    return `${ofTenant} of ${refused.length}`;
+  }
+
+  test('if most of the waiting calls are its own', async (t) => {
+    assert.equal(await refusalsOf(t, ['flood']), '19 of 20');
+  });
+
+  test('and not if several tenants wait equally', async (t) => {
+    assert.match(await refusalsOf(t, ['one', 'another']), /^0 of /);
+  });
+
+  test('and not if there is one tenant', async (t) => {
+    assert.match(await refusalsOf(t, ['shop'], false), /^0 of /);
   });
 });
 
