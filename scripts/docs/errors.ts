@@ -100,7 +100,7 @@ function facts(name: ErrorCode): readonly string[] {
 /** The response as the gateway writes it. */
 function exampleResponse(name: ErrorCode): readonly string[] {
   const { text, ...details } = errorDescriptions[name].example;
-  const error = withAdvice(new GatewayError(name, text, details), 'write');
+  const error = withAdvice(new GatewayError(name, text, details), { name: 'initiatePayment', lane: 'write' });
   const requestId = '99391c7e-ad88-49ec-a2ad-99ddcb1f7721';
   const { status, reason, headers, body } = errorResponse(error, { requestId, accept: undefined });
   return [

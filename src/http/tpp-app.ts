@@ -76,7 +76,7 @@ export function createTppApp({
       const onError = (thrown: unknown) => {
         // A stage failed before it awaited the quota, whose refusal has precedence.
         if (request.quota) return void whenAdmitted(request, () => Promise.reject(thrown)).catch(onError);
-        fail(withAdvice(asGatewayError(thrown), request.operation.lane));
+        fail(withAdvice(asGatewayError(thrown), request.operation));
         end();
       };
       const onResponse = (response: PisResponse) => {

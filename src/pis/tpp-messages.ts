@@ -25,9 +25,11 @@ export function errorBody(error: TppError, format: ErrorFormat): string {
   return JSON.stringify(format === 'application/json' ? tppMessages(error) : problemDetails(error));
 }
 
-function tppMessages({ tppCode, field, text }: TppError) {
+function tppMessages({ code, tppCode, field, text }: TppError) {
   const path = field === undefined ? {} : { path: field };
-  return { tppMessages: [{ category: 'ERROR', code: tppCode, ...path, text: truncate(500, text) }] };
+  return {
+    tppMessages: [{ category: 'ERROR', code: tppCode, ...path, text: truncate(500, `${code}: ${text}`) }],
+  };
 }
 
 function problemDetails({ code, tppCode, text }: TppError) {

@@ -1,7 +1,7 @@
 /** The table of all errors that the gateway itself returns, in the order of the pipeline. */
 
 import type { HeaderFields } from '../pis/headers.ts';
-import type { Lane } from '../pis/operations.ts';
+import type { Lane, OperationName } from '../pis/operations.ts';
 
 export interface ErrorDefinition {
   /** HTTP status of the response. */
@@ -191,14 +191,24 @@ export function withEnvironment(error: GatewayError, environment: string | undef
  * The error as it is sent to the TPP: if the bank can have received the request, with `privateDetail` and with advice on
  * what to do next.
  */
-export function withAdvice(error: GatewayError, lane: Lane): GatewayError {
+export function withAdvice(error: GatewayError, { name, lane }: AdvisedOperation): GatewayError {
   if (errorTable[error.code].reachedBank === 'no') return error;
-  const advice = lane === 'write' ? writeAdvice : readAdvice;
+  const isPaymentKnown = name !== 'initiatePayment' || error.privateDetail !== undefined;
+  const ofWrite = isPaymentKnown ? writeAdvice : initiationAdvice;
+  const advice = lane === 'write' ? ofWrite : readAdvice;
   const message = [error.message, error.privateDetail ?? [], advice].flat().join(' ');
   return new GatewayError(error.code, message, { ...error, cause: error.cause });
 }
 
+export interface AdvisedOperation {
+  readonly name: OperationName;
+  readonly lane: Lane;
+}
+
 const readAdvice = 'A read changes nothing at the bank: send it again.';
-/** For a write whose outcome is unknown. */
+/** For an initiation whose outcome is unknown: the TPP has no payment whose status it could read. */
+const initiationAdvice =
+  'The bank may have executed the request: do not initiate again; repeat the request with the same X-Request-ID to get its outcome.';
+/** For another write. */
 const writeAdvice =
   'The bank may have executed the request: do not initiate again; read the status of the payment, or repeat the request with the same X-Request-ID.';

@@ -82,7 +82,7 @@ describe('an error response', () => {
       assert.deepEqual([problem.body.type, problem.body.code], [`urn:penstock:error:${code}`, tppCode]);
 
       for (const detail of [message.text, problem.body.detail]) {
-        assert.ok(detail.startsWith(text));
+        assert.ok(detail.startsWith(detail === message.text ? `${code}: ${text}` : text));
         assert.equal(/do not initiate again/.test(detail), reached === 'maybe');
       }
     });

@@ -185,7 +185,7 @@ describe('a response that cannot be written', () => {
       .set('X-Request-ID', requestId)
       .send('{}')
       .expect(500);
-    assert.match(body.tppMessages[0].text, /^Ein Fehler für 5 €\./);
+    assert.match(body.tppMessages[0].text, /^INTERNAL: Ein Fehler für 5 €\./);
     assert.equal(received.length, 1);
   });
 });

@@ -29,7 +29,9 @@ async function assertRefused(t: TestContext, environment: object, proxyError: st
       assert.equal(reply.header('penstock-error'), 'UPSTREAM_UNREACHED', again);
       assert.equal(reply.status, 502);
       assert.match(reply.header('proxy-status') ?? '', new RegExp(`error=${proxyError};`));
-      assert.match(JSON.parse(reply.text).tppMessages[0].text, text);
+      const { text: shown } = JSON.parse(reply.text).tppMessages[0];
+      assert.match(shown, /^UPSTREAM_UNREACHED: /);
+      assert.match(shown.slice('UPSTREAM_UNREACHED: '.length), text);
     }
   }
   assert.ok(

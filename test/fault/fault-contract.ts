@@ -116,10 +116,12 @@ export function assertFailure(
   );
 }
 
-function adviceFor({ method }: Call, { code }: ExpectedFailure): RegExp {
+function adviceFor({ method, path }: Call, { code }: ExpectedFailure): RegExp {
   if (code === 'UPSTREAM_UNREACHED' || code === 'QUEUE_TIMEOUT')
     return /nothing was sent\. Try again[^:]*\.$/;
-  if (method === 'GET') return /^[^:]*\. A read changes nothing at the bank: send it again\.$/;
+  if (method === 'GET') return /^[A-Z_]+: [^:]*\. A read changes nothing at the bank: send it again\.$/;
+  if (method === 'POST' && !path.endsWith('authorisations'))
+    return /The bank may have executed the request: do not initiate again; repeat the request with the same X-Request-ID to get its outcome\.$/;
   return /The bank may have executed the request: do not initiate again; read the status of the payment, or repeat the request with the same X-Request-ID\.$/;
 }
 

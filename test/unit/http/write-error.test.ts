@@ -71,7 +71,7 @@ describe('errorResponse', () => {
     const problem = errorResponse(error, { ...context, accept: 'application/problem+json' });
     assert.equal(headerValue(json.headers, 'content-type'), 'application/json');
     assert.deepEqual(JSON.parse(json.body.toString()), {
-      tppMessages: [{ category: 'ERROR', code: 'FORMAT_ERROR', path: 'host', text: 'No.' }],
+      tppMessages: [{ category: 'ERROR', code: 'FORMAT_ERROR', path: 'host', text: 'HEADER_MALFORMED: No.' }],
     });
     assert.equal(headerValue(problem.headers, 'content-type'), 'application/problem+json');
     assert.equal(JSON.parse(problem.body.toString()).code, 'FORMAT_ERROR');

@@ -296,7 +296,10 @@ describe('a repeat', () => {
     const repeat = instance.send(initiation(), () => assert.fail('it is sent'));
     await assert.rejects(repeat, (error: GatewayError) => {
       const where = `${publicUrl}/berlingroup/v1/payments/sepa-credit-transfers/a-payment/status`;
-      return error.code === 'DUPLICATE_IN_DOUBT' && withAdvice(error, 'write').message.includes(where);
+      return (
+        error.code === 'DUPLICATE_IN_DOUBT' &&
+        withAdvice(error, { name: 'initiatePayment', lane: 'write' }).message.includes(where)
+      );
     });
   });
 

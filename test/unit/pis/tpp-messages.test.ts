@@ -17,7 +17,7 @@ describe('an error body', () => {
           category: 'ERROR',
           code: 'FORMAT_ERROR',
           path: 'X-Request-ID',
-          text: 'X-Request-ID is not a UUID.',
+          text: 'REQUEST_ID_INVALID: X-Request-ID is not a UUID.',
         },
       ],
     });
@@ -61,7 +61,8 @@ describe('an error body', () => {
           assert.ok(Array.from(value).length <= limit);
           assert.ok(value.isWellFormed());
         }
-        if (Array.from(words).length <= 500) assert.equal(message.text, words);
+        const whole = `${error.code}: ${words}`;
+        if (Array.from(whole).length <= 500) assert.equal(message.text, whole);
       }),
     );
   });
