@@ -4,7 +4,7 @@ import { type CanPay, canPay } from './alerts/can-pay.ts';
 import { type AlertFacts, findAlerts } from './alerts/find-alerts.ts';
 import type { Alert } from './alerts/finding.ts';
 import type { UsualInitiations } from './alerts/initiation-findings.ts';
-import { mergeAlerts } from './alerts/merge-alerts.ts';
+import { bySeverity, mergeAlerts } from './alerts/merge-alerts.ts';
 import type { BankChange, InternalErrors } from './alerts/payment-findings.ts';
 import { createRaisedAlerts, type RaisedAlert } from './alerts/raised-alerts.ts';
 import { usualInitiationsOf } from './alerts/usual-initiations.ts';
@@ -160,7 +160,11 @@ export function createGatewayAlerts({
 
     evaluate({ eventLoopDelayMs, overduePolls }) {
       const facts = gatherFacts({ eventLoopDelayMs, overduePolls });
-      own = raised.update(findAlerts(facts), facts.nowMs).slice(0, maxReported).map(reportOf);
+      own = raised
+        .update(findAlerts(facts), facts.nowMs)
+        .toSorted(bySeverity)
+        .slice(0, maxReported)
+        .map(reportOf);
       return own;
     },
 
@@ -176,6 +180,9 @@ const monotonicNow = () => Math.round(performance.timeOrigin + performance.now()
 const maxReported = 200;
 const maxTextLength = 1_900;
 
+/** A text may quote what is wrong in a configuration, and is shown in terminals. */
+const printable = (text: string) => text.replaceAll(/\p{Cc}+/gu, ' ');
+
 const reportOf = ({
   id,
   key,
@@ -185,7 +192,7 @@ const reportOf = ({
   sinceMs,
   overAtMs,
 }: RaisedAlert): ReportedAlert => ({
-  ...{ id, key, severity, text: text.slice(0, maxTextLength), sinceMs },
+  ...{ id, key, severity, text: printable(text).slice(0, maxTextLength), sinceMs },
   ...(overAtMs !== undefined && { overAtMs }),
   ...(environment !== undefined && { environment }),
 });

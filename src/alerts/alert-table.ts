@@ -53,7 +53,7 @@ export const alertTable = {
   },
   'initiations-unauthorised': {
     condition:
-      'The bank answers 401 or 403 to half of the initiations of the last minute (at least 10), or, with a code that is not about a token or a consent, to 80 % of those of the last 10 seconds (at least 5) or to all of the last five minutes (at least 5). A warning if it is one product, or a third of the last minute.',
+      'The bank answers 401 or 403 to half of the initiations of the last minute (at least 10), or, with a code that is not about a token or a consent, to 80 % of those of the last 10 seconds (at least 5) or to all of the last five minutes (at least 3). A warning if it is one product, a third of the last minute, or if the payments of as many other tenants succeed.',
     severities: either,
     action:
       'The bank does not accept the gateway, its certificate or the TPP. `penstock search --operation initiatePayment --error any` and `penstock explain` show its answers; ask the bank, and check the certificates.',
@@ -62,7 +62,7 @@ export const alertTable = {
   },
   'initiations-fail': {
     condition:
-      'Initiations have no usable answer of the bank, or 5xx: half of the last minute (at least 10), 80 % of the last 10 seconds (at least 5), or all of the last five minutes (at least 5). So many may also be those that fail, are refused with 401 or 403, and are blocked, together. A warning if it is one product, or 10 % of the last minute (at least 5).',
+      'Initiations have no usable answer of the bank, or 5xx: half of the last minute (at least 10), 80 % of the last 10 seconds (at least 5), or all of the last five minutes (at least 3). So many may also be those that fail, are refused with 401 or 403, and are blocked, together. A warning if it is one product, 10 % of the last minute (at least 5), or if the payments of as many other tenants succeed.',
     severities: either,
     action:
       'Ask the bank. Payments of which it is unknown whether the bank executed them are in doubt. If another environment of this bank works, consider `penstock environment use`.',
@@ -71,7 +71,7 @@ export const alertTable = {
   },
   'initiations-blocked': {
     condition:
-      'The gateway itself refuses initiations, because a circuit is open, a queue is full, or it is overloaded: half of the last minute (at least 10), 80 % of the last 10 seconds (at least 5), or all of the last five minutes (at least 5). A warning if it is one product, 10 % of the last minute (at least 5), or 10 % for reasons that concern only their tenants: they send more than their share, or only their circuit is open.',
+      'The gateway itself refuses initiations, because a circuit is open, a queue is full, or it is overloaded: half of the last minute (at least 10), 80 % of the last 10 seconds (at least 5), or all of the last five minutes (at least 3). A warning if it is one product, 10 % of the last minute (at least 5), or 10 % for reasons that concern only their tenants: they send more than their share, or only their circuit is open.',
     severities: either,
     action: 'Nothing was sent, and TPPs may repeat. The other alerts show the cause.',
     guide: 'why-was-my-call-refused.md',

@@ -27,11 +27,15 @@ export const findAtBank = (facts: BankFacts): readonly Finding[] => [
   ...facts.certificates.flatMap((certificate) => expiry(certificate, facts)),
 ];
 
-/** One for all lanes of an environment that are in the same state. */
+/**
+ * One for all lanes of an environment that are in the same state, except for payments: instances may have different lanes open, and their
+ * alerts about payments must be one.
+ */
 function circuits({ circuits: all, active }: BankFacts): readonly Finding[] {
   const groups = Map.groupBy(
     all.filter(({ state, hold }) => hold !== null || state !== 'closed'),
-    ({ environment, state, hold }) => JSON.stringify([environment, hold === null ? isProbing(state) : hold]),
+    ({ environment, lane, state, hold }) =>
+      JSON.stringify([environment, lane === 'write', hold === null ? isProbing(state) : hold]),
   );
   return [...groups.values()].flatMap((group): readonly Finding[] => {
     const [first] = group;
@@ -40,7 +44,7 @@ function circuits({ circuits: all, active }: BankFacts): readonly Finding[] {
     const isStopped = hold === 'open' || (hold === null && state !== 'probation');
     const isOfPayments = group.some(({ lane }) => lane === 'write');
     const severity = environment === active && isStopped && isOfPayments ? 'critical' : 'warning';
-    const subject = group.map(({ lane }) => lane).join(' ');
+    const subject = [isOfPayments ? 'write' : 'reads', isProbing(state) ? 'probation' : ''].join(' ');
     const name = `The ${listText(group.map(({ lane }) => lane))} ${group.length === 1 ? 'circuit' : 'circuits'} of ${environment}`;
     const verb = group.length === 1 ? 'is' : 'are';
     const found = { severity, environment, subject } as const;

@@ -1,6 +1,6 @@
 /** Whether customers can pay: what became of the initiations of all instances. */
 
-import type { InitiationCount } from '../telemetry/initiations.ts';
+import { countTenants, type InitiationCount } from '../telemetry/initiations.ts';
 import { countOf, type Finding, isImportant, listText, type Moment, percentOf } from './finding.ts';
 
 /** Initiations of one environment during the last day. */
@@ -30,8 +30,15 @@ interface Window {
 const most: readonly Window[] = [
   { seconds: 10, minimum: 5, share: 0.8 },
   { seconds: 60, minimum: 10, share: 0.5 },
-  { seconds: 300, minimum: 5, share: 1 },
+  { seconds: 300, minimum: 3, share: 1 },
 ];
+/** What has not failed for so long does not become a failure because earlier successes are out of the window. Seconds. */
+const recentSeconds = 120;
+/** The first window with so many initiations says whether they succeed again, whatever a longer window contains. Seconds. */
+const recoveries = [10, 20, 30, 60];
+const minRecovered = 3;
+/** So many products are named for each reason, those with most failures. */
+const maxProducts = 5;
 const minute: readonly Window[] = most.filter(({ seconds }) => seconds === 60);
 /** For the failure of some. */
 const some: Window = { seconds: 60, minimum: 10, share: 0.1 };
@@ -69,8 +76,13 @@ export function findInitiations(given: InitiationFacts): readonly Finding[] {
   const facts = { ...given, initiationsOf: createWindows(given) };
   const environments = new Set(facts.initiationsOf(300).map(({ environment }) => environment));
   const others = { ...facts, initiationsOf: createWindows(facts, (one) => !isOfTenant(one)) };
+  /** What the bank refuses because of its content says nothing about whether other payments work. */
+  const valid = {
+    ...facts,
+    initiationsOf: createWindows(facts, (one) => !isOfTenant(one) && !isRefused(one)),
+  };
   return Array.from(environments, (environment) => [
-    ...stopped(others, environment),
+    ...stopped(valid, environment),
     ...ofTenants(facts, environment),
     ...refused(others, environment),
     ...slow(others, environment),
@@ -92,7 +104,7 @@ function stopped(facts: InitiationFacts, environment: string): readonly Finding[
   ];
   if (found.some(({ severity }) => severity === 'critical')) return found;
   const mixed = exceeded(facts, most, (one) => one.environment === environment, isStopped);
-  if (!mixed || !isCriticalIn(facts, environment)) return found;
+  if (!mixed || mixed.isOfFewTenants || !isCriticalIn(facts, environment)) return found;
   const reasons = [
     [`the bank has refused with ${dominant(mixed.part.filter(isOfGateway))}`, isOfGateway],
     ['have no usable answer of the bank, or 5xx', isFailed],
@@ -148,6 +160,8 @@ interface Share {
   readonly count: number;
   readonly total: number;
   readonly share: number;
+  /** Whether at least as many tenants have only payments that the bank accepts. */
+  readonly isOfFewTenants: boolean;
 }
 
 const sum = (all: readonly InitiationCount[]) => all.reduce((total, { count }) => total + count, 0);
@@ -155,19 +169,28 @@ const sum = (all: readonly InitiationCount[]) => all.reduce((total, { count }) =
 function shareOf(all: readonly InitiationCount[], selects: Selects): Share {
   const part = all.filter(selects);
   const [count, total] = [sum(part), sum(all)];
-  return { part, count, total, share: total === 0 ? 0 : count / total };
+  const affected = tenantsOf(part);
+  const unaffected = tenantsOf(all.filter((one) => !selects(one))) & ~affected;
+  const isOfFewTenants = countTenants(affected) <= countTenants(unaffected);
+  return { part, count, total, share: total === 0 ? 0 : count / total, isOfFewTenants };
 }
 
-/** The first window in which so many are selected. */
+const tenantsOf = (all: readonly InitiationCount[]) => all.reduce((bits, { tenants }) => bits | tenants, 0);
+
+/** The first window in which so many are selected, unless the last ones are not. */
 function exceeded(
   { initiationsOf }: InitiationFacts,
   windows: readonly Window[],
   within: Selects,
   selects: Selects,
 ): (Share & Window) | undefined {
+  const shareIn = (seconds: number) => shareOf(initiationsOf(seconds).filter(within), selects);
   for (const window of windows) {
-    const found = shareOf(initiationsOf(window.seconds).filter(within), selects);
-    if (found.total >= window.minimum && found.share >= window.share) return { ...window, ...found };
+    const found = shareIn(window.seconds);
+    if (found.total < window.minimum || found.share < window.share) continue;
+    const last = recoveries.map(shareIn).find(({ total }) => total >= minRecovered);
+    if (last?.count === 0 || (window.seconds > recentSeconds && shareIn(recentSeconds).count === 0)) continue;
+    return { ...window, ...found };
   }
   return undefined;
 }
@@ -194,10 +217,13 @@ function findIn(
   const { whole, products } = placesOf(facts, environment);
   const found = find(whole.within);
   if (found) return [{ ...found, product: '' }];
-  return products.flatMap(({ name, within }) => {
-    const ofProduct = find(within);
-    return ofProduct ? [{ ...ofProduct, product: name }] : [];
-  });
+  return products
+    .flatMap(({ name, within }) => {
+      const ofProduct = find(within);
+      return ofProduct ? [{ ...ofProduct, product: name }] : [];
+    })
+    .toSorted((one, other) => other.count - one.count)
+    .slice(0, maxProducts);
 }
 
 /** `58 of 60 initiations of payments/sepa-credit-transfers in the last 60 s` */
@@ -217,6 +243,9 @@ function dominant(part: readonly InitiationCount[]): string {
   return counts.toSorted(([, one], [, other]) => other - one)[0]?.[0] ?? '';
 }
 
+const ofOthers = ({ isOfFewTenants }: Share) =>
+  isOfFewTenants ? ' Those of as many other tenants succeed.' : '';
+
 const named = (environment: string) => (environment === '' ? undefined : environment);
 
 function unauthorised(facts: InitiationFacts, environment: string): readonly Finding[] {
@@ -230,10 +259,13 @@ function unauthorised(facts: InitiationFacts, environment: string): readonly Fin
     : found.map((one) => ({ ...one, isPart: false }));
   return shares.map((one) => ({
     id: 'initiations-unauthorised',
-    severity: one.isPart || one.product !== '' || !isImportant(facts, environment) ? 'warning' : 'critical',
+    severity:
+      one.isPart || one.product !== '' || one.isOfFewTenants || !isImportant(facts, environment)
+        ? 'warning'
+        : 'critical',
     environment: named(environment),
     subject: one.product,
-    text: `The bank refuses payments with ${dominant(one.part)}: ${describeShare(one)}.`,
+    text: `The bank refuses payments with ${dominant(one.part)}: ${describeShare(one)}.${ofOthers(one)}`,
   }));
 }
 
@@ -245,16 +277,16 @@ function failures(
   what: string,
 ): readonly Finding[] {
   const found = findIn(facts, environment, (within) => exceeded(facts, most, within, selects));
-  const isWhole = found.some(({ product }) => product === '');
+  const whole = found.find(({ product }) => product === '');
   const part = exceeded(facts, [some], (one) => one.environment === environment, selects);
-  const isCritical = isWhole && isCriticalIn(facts, environment);
-  const shares = !isWhole && part && part.count >= minSome ? [{ ...part, product: '' }] : found;
+  const isCritical = whole !== undefined && !whole.isOfFewTenants && isCriticalIn(facts, environment);
+  const shares = !whole && part && part.count >= minSome ? [{ ...part, product: '' }] : found;
   return shares.map((one) => ({
     id,
     severity: isCritical ? 'critical' : 'warning',
     environment: named(environment),
     subject: one.product,
-    text: `${describeShare(one)} ${what}.`,
+    text: `${describeShare(one)} ${what}.${ofOthers(one)}`,
   }));
 }
 

@@ -21,7 +21,7 @@ export function mergeAlerts(own: AlertsOfInstance, others: readonly AlertsOfInst
   const reports = all.flatMap(({ name, alerts }) => alerts.map((alert) => ({ name, alert })));
   return [...Map.groupBy(reports, ({ alert }) => alert.key).values()]
     .flatMap((group) => mergeGroup(group, all.length))
-    .toSorted(bySeverity);
+    .toSorted((one, other) => bySeverity(one, other) || one.since.localeCompare(other.since));
 }
 
 interface Report {
@@ -32,7 +32,7 @@ interface Report {
 function mergeGroup(group: readonly Report[], instances: number): readonly Alert[] {
   const active = group.filter(({ alert }) => alert.overAtMs === undefined);
   const told = (active.length > 0 ? active : group).toSorted((one, other) =>
-    byWeight(one.alert, other.alert),
+    bySeverity(one.alert, other.alert),
   );
   const [first] = told;
   if (!first || !isAlertId(first.alert.id)) return [];
@@ -59,7 +59,6 @@ const isoTime = (ms: number) => new Date(ms).toISOString();
 
 const order: readonly string[] = severities;
 
-const byWeight = (one: Pick<ReportedAlert, 'severity'>, other: Pick<ReportedAlert, 'severity'>) =>
+/** The most severe first. */
+export const bySeverity = (one: Pick<ReportedAlert, 'severity'>, other: Pick<ReportedAlert, 'severity'>) =>
   order.indexOf(one.severity) - order.indexOf(other.severity);
-
-const bySeverity = (one: Alert, other: Alert) => byWeight(one, other) || one.since.localeCompare(other.since);

@@ -16,8 +16,9 @@ interface State {
   readonly firstAtMs: number;
   lastAtMs: number;
   isRaised: boolean;
-  /** The severity that is shown, and when it was found last. */
+  /** The severity that is shown, its text, and when it was found last. */
   severity: Severity;
+  text: string;
   severityAtMs: number;
 }
 
@@ -36,13 +37,14 @@ export function createRaisedAlerts() {
     nowMs - lastAtMs >= (isRaised ? (alertRow(finding.id).endsAtOnce ? 0 : keptMs) : gapMs);
 
   function note(key: string, finding: Finding, nowMs: number): void {
-    const { severity } = finding;
+    const { severity, text } = finding;
     const first = {
       finding,
       firstAtMs: nowMs,
       lastAtMs: nowMs,
       isRaised: false,
       severity,
+      text,
       severityAtMs: nowMs,
     };
     const state = states.get(key) ?? first;
@@ -51,7 +53,7 @@ export function createRaisedAlerts() {
     state.isRaised ||= nowMs - state.firstAtMs >= afterMs;
     const isKept =
       isMilder(severity, state.severity) && !isMilderAtOnce && nowMs - state.severityAtMs < keptMs;
-    if (!isKept) Object.assign(state, { severity, severityAtMs: nowMs });
+    if (!isKept) Object.assign(state, { severity, text, severityAtMs: nowMs });
   }
 
   return {
@@ -60,13 +62,14 @@ export function createRaisedAlerts() {
       const found = new Map(findings.map((finding) => [keyOf(finding), finding]));
       for (const [key, finding] of found) note(key, finding, nowMs);
       for (const [key, state] of states) if (!found.has(key) && isOver(state, nowMs)) states.delete(key);
-      return [...states].flatMap(([key, { finding, firstAtMs, lastAtMs, isRaised, severity }]) => {
-        if (!isRaised) return [];
-        const overAtMs = found.has(key) ? undefined : lastAtMs;
-        const text =
-          overAtMs === undefined ? finding.text : `${finding.text} Over since ${clockTime(overAtMs)}.`;
-        return [{ ...finding, severity, text, key, sinceMs: finding.sinceMs ?? firstAtMs, overAtMs }];
-      });
+      return [...states].flatMap(
+        ([key, { finding, firstAtMs, lastAtMs, isRaised, severity, text: shown }]) => {
+          if (!isRaised) return [];
+          const overAtMs = found.has(key) ? undefined : lastAtMs;
+          const text = overAtMs === undefined ? shown : `${shown} Over since ${clockTime(overAtMs)}.`;
+          return [{ ...finding, severity, text, key, sinceMs: finding.sinceMs ?? firstAtMs, overAtMs }];
+        },
+      );
     },
   };
 }

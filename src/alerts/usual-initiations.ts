@@ -4,7 +4,7 @@ import type { InitiationCount } from '../telemetry/initiations.ts';
 import { isAnswered, isRefused, type UsualInitiations } from './initiation-findings.ts';
 
 /** What became of the initiations of an hour. */
-interface HourlyInitiations extends Omit<InitiationCount, 'product'> {
+interface HourlyInitiations extends Omit<InitiationCount, 'product' | 'tenants'> {
   readonly hour: number;
 }
 
@@ -28,7 +28,7 @@ export function usualInitiationsOf(day: readonly HourlyInitiations[]): readonly 
 }
 
 function hourOf(hourly: readonly HourlyInitiations[]) {
-  const counts = hourly.map((one) => ({ ...one, product: '' }));
+  const counts = hourly.map((one) => ({ ...one, product: '', tenants: 0 }));
   const sum = (all: readonly InitiationCount[]) => all.reduce((total, { count }) => total + count, 0);
   const answered = counts.filter(isAnswered);
   return {

@@ -86,8 +86,9 @@ function uncertainLines(alerts: readonly AlertBody[]): readonly string[] {
 }
 
 function nextLines(alerts: readonly AlertBody[], nowMs: number): readonly string[] {
-  const serious = alerts.filter(({ severity }) => severity !== 'info');
-  const notes = alerts.filter(({ severity }) => severity === 'info');
+  const isDue = ({ severity, overSince }: AlertBody) => severity !== 'info' && overSince === undefined;
+  const serious = alerts.filter(isDue);
+  const notes = alerts.filter((alert) => !isDue(alert));
   return [
     '',
     'Do next:',

@@ -46,7 +46,7 @@ export function createMinuteFigures(instance: string) {
 }
 
 const initiationRowsOf = (instance: string, { at, initiations }: SecondCounts): readonly InitiationRow[] =>
-  initiations.map(({ count, bankMs, ...initiation }) => ({
+  initiations.map(({ count, bankMs, tenants: _, ...initiation }) => ({
     ...{ minute: at, instance, ...initiation },
     ...{ requests: count, bank_ms: bankMs },
   }));

@@ -123,7 +123,10 @@ const second = z.object({
     .max(bucketCount)
     .readonly(),
   initiations: listOf(
-    z.object({ environment: name, product: name, result: name, count, bankMs: z.number().nonnegative() }),
+    z.object({
+      ...{ environment: name, product: name, result: name, count, tenants: count },
+      bankMs: z.number().nonnegative(),
+    }),
   ),
 });
 

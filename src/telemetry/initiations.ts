@@ -10,19 +10,21 @@ export interface InitiationCount {
   /** Service and product, such as `payments/sepa-credit-transfers`. */
   readonly product: string;
   /**
-   * `accepted` by the bank; `failed`: no usable answer, or 5xx; `blocked` by the gateway, without a fault of the TPP; `tenant-blocked`: the
+   * `accepted` by the bank; `failed`: no usable answer, one that leaves open what it has done, or 5xx; `blocked` by the gateway, without a fault of the TPP; `tenant-blocked`: the
    * same, for a reason that concerns only this tenant; otherwise the bank has refused them: its status and, if it names one, its code,
    * such as `401 CERTIFICATE_REVOKED`.
    */
   readonly result: string;
   readonly count: number;
+  /** Of whom they are: a bit for each tenant, which a few of many tenants may share. */
+  readonly tenants: number;
   /** The sum of their durations at the bank, in milliseconds; 0 if they were not sent. */
   readonly bankMs: number;
 }
 
 /** How many different results are counted separately in a second or a minute: a bank may send another code each time. */
 const maxResults = 50;
-const otherCode = 'other';
+const other = 'other';
 
 /** The errors of the gateway for which the TPP is not to blame, and which are not an answer of the bank. */
 const blockingErrors: ReadonlySet<ErrorCode> = new Set([
@@ -39,39 +41,64 @@ export function initiationOf(record: RequestRecord): InitiationCount | undefined
   const { request, environment = '', upstreamMs = 0 } = record;
   const result = request?.operation === 'initiatePayment' ? resultOf(record) : undefined;
   if (!request || result === undefined) return undefined;
-  return { environment, product: request.product, result, count: 1, bankMs: Math.round(upstreamMs) };
+  const tenants = bitOf(request.tenantId);
+  return { environment, product: request.product, result, count: 1, tenants, bankMs: Math.round(upstreamMs) };
+}
+
+/** So many tenants can be told apart: an integer has 32 bits, of which one is the sign. */
+const tenantBits = 31;
+
+function bitOf(tenant: string): number {
+  let number = 0;
+  for (let index = 0; index < tenant.length; index += 1)
+    number = (Math.imul(number, 31) + tenant.charCodeAt(index)) | 0;
+  return 1 << (Math.abs(number) % tenantBits);
+}
+
+/** @param tenants as in `InitiationCount` */
+export function countTenants(tenants: number): number {
+  let count = 0;
+  for (let rest = tenants; rest !== 0; rest &= rest - 1) count += 1;
+  return count;
 }
 
 function resultOf(record: RequestRecord): string | undefined {
-  const { error, status, servedFrom } = record;
+  const { error, status, servedFrom, outcome } = record;
   if (error) {
     if (blockingErrors.has(error.code)) return error.isOfTenant ? 'tenant-blocked' : 'blocked';
     return errorTable[error.code].origin === 'aspsp' ? 'failed' : undefined;
   }
   if (servedFrom !== 'bank') return undefined;
-  if (status >= 500) return 'failed';
+  if (status >= 500 || outcome === 'in-doubt') return 'failed';
   const code = bankErrorOf(record);
   return status < 400 && code === undefined ? 'accepted' : [status, code ?? []].flat().join(' ');
 }
 
 const keyOf = ({ environment, product, result }: InitiationCount) => `${environment} ${product} ${result}`;
 
-/** Adds up counts. Beyond 50 different ones, further codes of the bank are counted as `other`. */
+/** Adds up counts. Beyond 50 different ones, further codes of the bank are counted as `other`; beyond 100, further products as well. */
 export function sumInitiations(all: readonly InitiationCount[]): readonly InitiationCount[] {
-  const sums = new Map<string, InitiationCount & { count: number; bankMs: number }>();
+  const sums = new Map<string, InitiationCount & { count: number; tenants: number; bankMs: number }>();
   const add = (one: InitiationCount, key: string) => {
     const sum = sums.get(key);
     if (sum) {
       sum.count += one.count;
+      sum.tenants |= one.tenants;
       sum.bankMs += one.bankMs;
     } else sums.set(key, { ...one });
   };
   for (const one of all) {
     const key = keyOf(one);
-    if (sums.size < maxResults || sums.has(key)) add(one, key);
+    if (sums.size < maxResults || sums.has(key)) {
+      add(one, key);
+      continue;
+    }
+    const ofOtherCode = { ...one, result: one.result.replace(/ .*/, ` ${other}`) };
+    const codeKey = keyOf(ofOtherCode);
+    if (sums.size < 2 * maxResults || sums.has(codeKey)) add(ofOtherCode, codeKey);
     else {
-      const other = { ...one, result: one.result.replace(/ .*/, ` ${otherCode}`) };
-      add(other, keyOf(other));
+      const ofOtherProduct = { ...ofOtherCode, product: other };
+      add(ofOtherProduct, keyOf(ofOtherProduct));
     }
   }
   return [...sums.values()];

@@ -3,7 +3,7 @@
 import { type Lane, type OperationName, productOf } from '../pis/operations.ts';
 import { type ErrorCode, errorTable, type GatewayError } from '../request/errors.ts';
 import { recordedTenantOf } from '../request/identities.ts';
-import type { Client, PisRequest, PisResponse } from '../request/messages.ts';
+import type { Client, Meaning, PisRequest, PisResponse } from '../request/messages.ts';
 import type { RequestEvent, TimedEvent } from '../request/request-events.ts';
 import { safeStack } from './log.ts';
 import type { Trace } from './traceparent.ts';
@@ -30,6 +30,8 @@ export interface RequestRecord {
   /** `undefined` for an error that the gateway generated. */
   readonly servedFrom: PisResponse['servedFrom'] | undefined;
   readonly upstreamMs: number | undefined;
+  /** What the answer of the bank to a write means. */
+  readonly outcome?: Meaning['outcome'] | undefined;
   /** Set if the gateway generated an error. */
   readonly error: RequestFailure | undefined;
   /** In order. Events that follow the end of the request are still added. */
@@ -129,6 +131,7 @@ export function recordOfResponse(
     status,
     servedFrom,
     upstreamMs,
+    outcome: response.meaning?.outcome,
     error: undefined,
     events,
     trace,

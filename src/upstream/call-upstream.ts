@@ -10,12 +10,13 @@ import { asGatewayError } from '../request/errors.ts';
 import { errorCodeIn, meaningOf } from '../request/meaning.ts';
 import type {
   DisconnectSignal,
+  Meaning,
   PisRequest,
   PisResponse,
   RequestedPermit,
   RoutedRequest,
 } from '../request/messages.ts';
-import { type Content, contentOf } from '../request/read-content.ts';
+import { type Content, contentOf, transactionStatusIn } from '../request/read-content.ts';
 import type { RequestEvent } from '../request/request-events.ts';
 import type { Handler } from '../request/stage.ts';
 import type { Admission, Circuit } from './circuit/circuit.ts';
@@ -132,8 +133,7 @@ function responseOf(
     isWrite && content
       ? meaningOf(operation, answer, content, writeAheadMark?.followsReleasedAttempt ?? false)
       : undefined;
-  const code =
-    content && (status >= 400 || meaning?.outcome === 'refused') ? errorCodeIn(content) : undefined;
+  const code = content && (status >= 400 || meaning) ? bankErrorIn(status, meaning, content) : undefined;
   if (code !== undefined) recordEvent?.({ what: 'bank-error', code });
   return {
     status,
@@ -145,6 +145,13 @@ function responseOf(
     environment: environment.name,
     upstreamMs,
   };
+}
+
+/** A bank may create a payment only to reject it. */
+function bankErrorIn(status: number, meaning: Meaning | undefined, content: Content): string | undefined {
+  const isRejected = meaning !== undefined && transactionStatusIn(content) === 'RJCT';
+  if (status < 400 && !isRejected && meaning?.outcome !== 'refused') return undefined;
+  return errorCodeIn(content) ?? (isRejected ? 'RJCT' : undefined);
 }
 
 /** The errors of banks are short: to read a long one would delay other requests. Bytes. */

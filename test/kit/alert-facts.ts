@@ -67,6 +67,7 @@ export const initiations = (
   product: 'payments/sepa-credit-transfers',
   result,
   count,
+  tenants: 1,
   bankMs: result === 'blocked' ? 0 : 50 * count,
   ...more,
 });

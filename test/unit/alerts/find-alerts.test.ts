@@ -95,7 +95,7 @@ const cases: Readonly<Record<string, Case>> = {
     found: ['warning initiations-fail production'],
     text: /8 of 8 initiations of payments\/instant/,
   },
-  'four payments, all with 403': { facts: { initiationsOf: over(initiations(4, '403')) }, found: [] },
+  'two payments, both with 403': { facts: { initiationsOf: over(initiations(2, '403')) }, found: [] },
   'payments of the sandbox with 401': {
     facts: { initiationsOf: over(initiations(20, '401', { environment: 'sandbox' })) },
     found: ['warning initiations-unauthorised sandbox'],
@@ -168,6 +168,50 @@ const cases: Readonly<Record<string, Case>> = {
     },
     found: ['critical initiations-fail production', 'warning initiations-blocked production'],
   },
+  'payments of one of two tenants that fail': {
+    facts: {
+      initiationsOf: over(initiations(8, 'accepted'), initiations(15, '401 TOKEN_INVALID', { tenants: 2 })),
+    },
+    found: ['warning initiations-unauthorised production'],
+    text: /15 of 23 initiations in the last 60 s\. Those of as many other tenants succeed\.$/,
+  },
+  'payments of two of three tenants that fail': {
+    facts: { initiationsOf: over(initiations(8, 'accepted'), initiations(15, 'failed', { tenants: 6 })) },
+    found: ['critical initiations-fail production'],
+  },
+  'a revoked certificate beside many payments of a careless TPP': {
+    facts: {
+      initiationsOf: over(
+        initiations(50, '401 CERTIFICATE_REVOKED'),
+        initiations(400, '400 FORMAT_ERROR', { tenants: 2 }),
+      ),
+    },
+    found: ['critical initiations-unauthorised production', 'warning initiations-refused production'],
+  },
+  'payments that succeed again after an outage': {
+    facts: {
+      initiationsOf: (seconds) =>
+        seconds === 10
+          ? [initiations(3, 'accepted')]
+          : [initiations(3, 'accepted'), initiations(40, 'failed')],
+    },
+    found: [],
+  },
+  'failures that remain in the last five minutes alone': {
+    facts: { initiationsOf: (seconds) => (seconds === 300 ? [initiations(5, 'failed')] : []) },
+    found: [],
+  },
+  'as many products as a TPP invents': {
+    facts: {
+      initiationsOf: over(
+        initiations(300, 'accepted'),
+        ...Array.from({ length: 20 }, (_, index) =>
+          initiations(10, '404 PRODUCT_UNKNOWN', { product: `payments/p${index}` }),
+        ),
+      ),
+    },
+    found: Array.from({ length: 5 }, () => 'warning initiations-refused production'),
+  },
   'payments blocked before their environment is known': {
     facts: { initiationsOf: over(initiations(30, 'blocked', { environment: '' })) },
     found: ['critical initiations-blocked production'],
@@ -219,8 +263,8 @@ const cases: Readonly<Record<string, Case>> = {
         { ...circuit, lane: 'read', state: 'half-open', reason: '10 of 10 calls failed' },
       ],
     },
-    found: ['critical circuit-open production'],
-    text: /^The write and read circuits of production are open: 10 of 10 calls failed\.$/,
+    found: ['critical circuit-open production', 'warning circuit-open production'],
+    text: /^The write circuit of production is open: 10 of 10 calls failed\.$/,
   },
   'an open circuit of reads': {
     facts: { circuits: [{ ...circuit, lane: 'status', state: 'open' }] },

@@ -64,14 +64,15 @@ describe('an alert', () => {
       id: 'initiations-fail',
       severity: 'critical',
       environment: 'production',
-      text: '',
+      text: 'most',
     };
     const raised = createRaisedAlerts();
     const shown = (finding: Finding, second: number) => {
       const [alert] = raised.update([finding], noonMs + second * 1_000);
+      assert.equal(alert?.text, alert?.severity === 'critical' ? 'most' : 'some');
       return [alert?.severity, ((alert?.sinceMs ?? 0) - noonMs) / 1_000];
     };
-    const warning: Finding = { ...critical, severity: 'warning' };
+    const warning: Finding = { ...critical, severity: 'warning', text: 'some' };
     assert.deepEqual(shown(critical, 0), ['critical', 0]);
     assert.deepEqual(shown(warning, 1), ['critical', 0]);
     assert.deepEqual(shown(critical, 19), ['critical', 0]);

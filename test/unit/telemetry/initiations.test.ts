@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { initiationOf, sumInitiations } from '../../../src/telemetry/initiations.ts';
+import { countTenants, initiationOf, sumInitiations } from '../../../src/telemetry/initiations.ts';
 import type { RequestRecord } from '../../../src/telemetry/request-record.ts';
 import { initiations } from '../../kit/alert-facts.ts';
 import { failedRecord, requestRecord } from '../../kit/request-records.ts';
@@ -22,6 +22,11 @@ describe('an initiation', () => {
     ],
     ['that it refuses without a code', ofBank({ status: 403 }), '403'],
     ['that it rejects with 201', ofBank({ status: 201, ...refusal('RJCT') }), '201 RJCT'],
+    [
+      'of which it is unknown whether it was executed',
+      ofBank({ status: 200, outcome: 'in-doubt' }),
+      'failed',
+    ],
     ['that it answers with 503', ofBank({ status: 503 }), 'failed'],
     ['without an answer', failedRecord('OUTCOME_UNKNOWN', 504), 'failed'],
     ['for which the circuit is open', failedRecord('CIRCUIT_OPEN', 503), 'blocked'],
@@ -54,4 +59,17 @@ test('beyond 50 different results, further codes are counted together, and nothi
     sums.reduce((sum, { count }) => sum + count, 0),
     120,
   );
+});
+
+test('beyond 100 different results, further products are counted together, and no tenant is lost', () => {
+  const all = Array.from({ length: 300 }, (_, index) =>
+    initiations(1, '404 PRODUCT_UNKNOWN', { product: `payments/p${index}`, tenants: 1 << (index % 3) }),
+  );
+  const sums = sumInitiations(all);
+  assert.ok(sums.length <= 101, `${sums.length} results`);
+  assert.deepEqual(
+    sums.at(-1),
+    initiations(200, '404 other', { product: 'other', tenants: 7, bankMs: 10_000 }),
+  );
+  assert.equal(countTenants(sums.reduce((bits, { tenants }) => bits | tenants, 0)), 3);
 });
