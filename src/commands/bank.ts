@@ -3,6 +3,7 @@
 import type { LinkStyle } from '../simulated-bank/links.ts';
 import { createSimulatedBank } from '../simulated-bank/server.ts';
 import { readBankProfile } from './bank-profile.ts';
+import { createBankTls } from './bank-tls.ts';
 import type { Options } from './command.ts';
 import { CommandError, UsageError } from './command-error.ts';
 import { exitCodes } from './exit-codes.ts';
@@ -16,16 +17,9 @@ const linkStyles: readonly string[] = [
 const isLinkStyle = (value: string): value is LinkStyle => linkStyles.includes(value);
 
 /** @throws CommandError if an option is invalid, or if the port cannot be opened */
-export async function runBank({
-  like,
-  port = '9101',
-  host = '127.0.0.1',
-  name = 'bank',
-  basePath,
-  segment,
-  links,
-  publicOrigin,
-}: Options): Promise<undefined> {
+export async function runBank(options: Options): Promise<undefined> {
+  const { like, port = '9101', host = '127.0.0.1', name = 'bank' } = options;
+  const { basePath, segment, links, publicOrigin, clientCa } = options;
   if (like !== undefined && [basePath, segment, links].some((option) => option !== undefined))
     throw new UsageError('--like already sets --base-path, --segment and --links: change the file instead');
   if (links !== undefined && !isLinkStyle(links))
@@ -42,6 +36,7 @@ export async function runBank({
     );
   if (publicOrigin !== undefined && URL.parse(publicOrigin)?.origin !== publicOrigin)
     throw new UsageError('--public-origin must be a URL without a path, such as https://bank.example:8443');
+  const tls = createBankTls(options, host);
 
   const bank = createSimulatedBank({
     name,
@@ -50,6 +45,7 @@ export async function runBank({
     ...(segment !== undefined && { segment }),
     ...(links !== undefined && { links }),
     ...(publicOrigin && { publicOrigin }),
+    ...(tls && { tls: tls.options }),
   });
   const baseUrl = await bank.start(Number(port), host).catch((cause: unknown) => {
     throw listenError(cause, 'stop the program that uses the port, or name another one with --port');
@@ -57,9 +53,23 @@ export async function runBank({
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, bank.stop);
 
   const { origin } = new URL(baseUrl);
-  console.log(`${name} listens at ${origin}${bank.path}; control calls: curl ${origin}/_bank/`);
-  console.log(`In the configuration of the gateway, the environment has baseUrl: ${baseUrl}`);
-  console.log(`Inject a fault: curl -X PUT ${origin}/_bank/faults -d '{"name":"reset","times":1}'`);
+  const clientFiles = clientCa === undefined ? '' : ' --cert CLIENT.crt --key CLIENT.key';
+  const curl = tls ? `curl --cacert ${tls.certFile}${clientFiles}` : 'curl';
+  console.log(`${name} listens at ${origin}${bank.path}; control calls: ${curl} ${origin}/_bank/`);
+  if (tls) console.log(settingsWithTls(baseUrl, tls.certFile, clientCa));
+  else console.log(`In the configuration of the gateway, the environment has baseUrl: ${baseUrl}`);
+  console.log(`Inject a fault: ${curl} -X PUT ${origin}/_bank/faults -d '{"name":"reset","times":1}'`);
+}
+
+/** What the environment of the gateway needs, in YAML. */
+function settingsWithTls(baseUrl: string, certFile: string, clientCa: string | undefined): string {
+  const clientFiles = `
+    certFile: CLIENT.crt  # a certificate that the CA of ${clientCa} has issued, such as a QWAC
+    keyFile: CLIENT.key`;
+  return `In the configuration of the gateway, the environment has:
+  baseUrl: ${baseUrl}
+  tls:
+    caFile: ${certFile}  # removed when the bank stops${clientCa === undefined ? '' : clientFiles}`;
 }
 
 /**

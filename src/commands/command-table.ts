@@ -343,7 +343,10 @@ export const commands: readonly Command[] = [
   {
     name: 'bank',
     summary: 'Run a simulated bank, which counts the requests that it receives and fails on demand',
-    options: ['like', 'port', 'host', 'name', 'basePath', 'segment', 'links', 'publicOrigin'],
+    options: [
+      ...(['like', 'port', 'host', 'name', 'basePath', 'segment', 'links', 'publicOrigin'] as const),
+      ...(['tls', 'clientCa'] as const),
+    ],
     example: 'bank --port 9101 --base-path /psd2',
     run: async (options) => (await import('./bank.ts')).runBank(options),
   },

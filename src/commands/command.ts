@@ -177,6 +177,15 @@ const optionRows = {
     flags: '--public-origin <url>',
     description: 'origin in absolute links, if clients use another one than the bank listens on',
   },
+  tls: {
+    flags: '--tls',
+    description:
+      'listen with TLS; key and certificate are made at the start, and the settings for the gateway printed',
+  },
+  clientCa: {
+    flags: '--client-ca <file>',
+    description: 'demand a client certificate that this CA has issued, in PEM format; requires --tls',
+  },
 } as const satisfies Readonly<Record<string, OptionRow>>;
 
 export type OptionName = keyof typeof optionRows;

@@ -33,7 +33,7 @@ export function testRefusedSwitches(redis: () => Promise<FleetRedis>): void {
   });
 
   test('a switch to an environment with an expired certificate is refused; after a forced one, no payment is sent there', async (t) => {
-    const expired = certificateValid('230101000000Z', '231231235959Z');
+    const expired = certificateValid('2023-01-01', '2023-12-31');
     const production = await startBank(t, { name: 'production', tls: { key, cert: expired } });
     const variables = { NODE_EXTRA_CA_CERTS: writeConfigFile(t, expired) };
     const fleet = await startFleet(t, await redis(), { production, variables });

@@ -33,7 +33,7 @@ const bearer: ConfiguredClient = {
   certificateSha256: fingerprintOf(certificate),
 };
 
-const another = certificateValid('250101000000Z', '481231235959Z');
+const another = certificateValid('2025-01-01', '2048-12-31');
 
 /** A request on a connection without TLS. */
 const plain = () => new IncomingMessage(new Socket());
@@ -129,7 +129,7 @@ describe('the authentication of a client', () => {
   });
 
   test('refuses a certificate that has expired since the connection was established', () => {
-    const late = certificateValid('200101000000Z', '201231235959Z');
+    const late = certificateValid('2020-01-01', '2020-12-31');
     const known = { ...bearer, certificateSha256: fingerprintOf(late) };
     assert.equal(refusalOf([known], undefined, overTls(late)).tppCode, 'CERTIFICATE_MISSING');
   });
@@ -161,7 +161,7 @@ describe('the authentication of a client', () => {
 
   test('reads the certificate of a connection once, and refuses it when it has expired', (t) => {
     t.mock.timers.enable({ apis: ['Date'], now: Date.UTC(2048, 11, 31, 23) });
-    const { socket } = overTls(certificateValid('250101000000Z', '481231235959Z'));
+    const { socket } = overTls(certificateValid('2025-01-01', '2048-12-31'));
     assert.ok(socket instanceof TLSSocket);
     const presented = socket.getPeerX509Certificate() ?? assert.fail();
     const read = t.mock.method(socket, 'getPeerX509Certificate', () => presented);
