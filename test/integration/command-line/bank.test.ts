@@ -2,14 +2,21 @@
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { writeConfigFile } from '../../kit/command.ts';
+import { parse } from 'yaml';
+import { call } from '../../kit/call.ts';
+import { startCommand, writeConfigFile } from '../../kit/command.ts';
 import { startCommandRunner } from '../../kit/command-runner.ts';
+import { startGateway } from '../../kit/gateway.ts';
 import { takenPort } from '../../kit/ports.ts';
+import { initiation } from '../../kit/request.ts';
 import { scopeOfAllTests } from '../../kit/test-scope.ts';
 
 const runCommand = startCommandRunner(scopeOfAllTests());
@@ -72,6 +79,11 @@ for (const [name, options, message] of [
     ['--port', '0', '--public-origin', 'https://bank.example/psd2'],
     '--public-origin must be a URL without a path, such as https://bank.example:8443\n',
   ],
+  [
+    'a CA of client certificates without TLS',
+    ['--port', '0', '--client-ca', 'ca.crt'],
+    '--client-ca requires --tls: a bank without TLS gets no client certificates\n',
+  ],
   ['a port that is not a number', ['--port', 'none'], '--port must be a number from 0 to 65535\n'],
 ] as const) {
   test(`penstock bank reports ${name}, and ends`, async () => {
@@ -80,6 +92,43 @@ for (const [name, options, message] of [
     assert.equal(exitCode, 64);
   });
 }
+
+for (const [name, file, why] of [
+  ['does not exist', '/nowhere/ca.crt', 'ENOENT.*'],
+  ['contains no certificate', 'package.json', '.*'],
+] as const) {
+  test(`penstock bank reports a file of --client-ca that ${name}, and ends`, async () => {
+    const { exitCode, stderr } = await runCommand(['bank', '--port', '0', '--tls', '--client-ca', file]);
+    assert.match(
+      stderr,
+      new RegExp(
+        `^--client-ca: ${file} contains no certificate in PEM format that can be read; name the file with the CA certificate .*: ${why}\n`,
+      ),
+    );
+    assert.equal(exitCode, 64);
+  });
+}
+
+test('penstock bank --tls lets a gateway pay that trusts its certificate, and removes the certificate at the end', async (t) => {
+  const options = ['--port', '0', '--tls', '--host', '127.0.0.2', '--public-origin', 'https://bank.example'];
+  const bank = startCommand(t, process.execPath, [main, 'bank', ...options]);
+  await bank.waitForOutput('Inject a fault');
+  const printed = bank.stdout();
+  const environment = parse(/^ {2}baseUrl:.*?(?=^\S)/ms.exec(printed)?.[0] ?? '');
+  const { baseUrl, tls } = environment;
+  assert.match(baseUrl, /^https:\/\/127\.0\.0\.2:\d+$/);
+  assert.ok(printed.includes(`control calls: curl --cacert ${tls.caFile} ${baseUrl}/_bank/\n`));
+  const { subjectAltName } = new X509Certificate(readFileSync(tls.caFile));
+  assert.match(subjectAltName ?? '', /IP Address:127\.0\.0\.2, DNS:bank\.example$/);
+
+  const gateway = await startGateway(t, { environments: { sandbox: environment } });
+  const { status, text: body } = await call(gateway.url, initiation);
+  assert.equal(status, 201, body);
+
+  bank.kill('SIGTERM');
+  assert.equal(await bank.exitCode(), 0);
+  assert.equal(existsSync(dirname(tls.caFile)), false);
+});
 
 test('penstock bank --like takes the path of the profile, and prints the baseUrl for the gateway', {
   timeout: 20_000,
