@@ -33,6 +33,17 @@ const outcomes = ['happened', 'did-not-happen'];
 
 export const commands: readonly Command[] = [
   {
+    name: 'init',
+    summary:
+      'Write a configuration, an API key, a token and an encryption key; in a terminal, ask for what no option says',
+    options: [
+      ...(['output', 'bankLike', 'sandboxUrl', 'productionUrl', 'certificates', 'client'] as const),
+      ...(['operator', 'database', 'redis', 'publicUrl', 'json'] as const),
+    ],
+    example: 'init --sandbox-url https://sandbox.api.bank.example/psd2 --client checkout',
+    run: async (options) => (await import('./init.ts')).init(options),
+  },
+  {
     name: 'serve',
     summary: 'Run the gateway; SIGHUP reloads the configuration, SIGTERM stops the gateway',
     options: ['config'],

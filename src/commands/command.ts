@@ -90,7 +90,10 @@ const optionRows = {
     flags: '--product <product>',
     description: 'only this product, such as sepa-credit-transfers or payments/sepa-credit-transfers',
   },
-  client: { flags: '--client <name>', description: 'only this client' },
+  client: {
+    flags: '--client <name>',
+    description: 'only this client; init: a name for the TPP system that may call the gateway',
+  },
   bankError: {
     flags: '--bank-error <code>',
     description: 'only this code of an error of the bank, such as CERTIFICATE_REVOKED',
@@ -145,6 +148,41 @@ const optionRows = {
   selection: {
     flags: '--selection <selection>',
     description: 'the selection that the list with the same filter printed',
+  },
+  output: {
+    flags: '--output <file>',
+    description: 'file to write; it must not exist (default: penstock.yaml)',
+  },
+  bankLike: {
+    flags: '--bank-like <bank>',
+    description: 'interface of the bank: a name in config/banks, such as ing, or a file of this form',
+  },
+  sandboxUrl: {
+    flags: '--sandbox-url <url>',
+    description: "URL of the bank's sandbox, as for the setting baseUrl; this or the next one is required",
+  },
+  productionUrl: {
+    flags: '--production-url <url>',
+    description: "URL of the bank's production API",
+  },
+  certificates: {
+    flags: '--certificates <folder>',
+    description:
+      'folder with the client certificates for the bank: sandbox/qwac.crt and qwac.key, production/qwac.crt and qwac.key',
+  },
+  operator: {
+    flags: '--operator <name>',
+    description: 'name of the operator for whom a token is created (default: operator)',
+  },
+  database: {
+    flags: '--database <database>',
+    description:
+      'sqlite, sqlite:FILE, memory, or the URL of a PostgreSQL without a password (default: sqlite, a file beside the configuration)',
+  },
+  redis: { flags: '--redis <url>', description: 'URL of a Redis without a password' },
+  publicUrl: {
+    flags: '--public-url <url>',
+    description: 'URL of the gateway in links for TPP systems (default: its own address)',
   },
   tour: { flags: '--tour', description: 'play a scripted tour on free ports, and exit' },
   like: {

@@ -4,6 +4,7 @@ import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { stringify } from 'yaml';
 import { type ReadFile, readFromDisk } from '../certificates/file-watcher.ts';
+import type { ConfigError } from './config-errors.ts';
 import { readErrorText } from './cross-checks-files.ts';
 import { applyVariables, type EnvironmentVariables } from './environment-variables.ts';
 import {
@@ -74,6 +75,18 @@ export const loadSettingsAndFiles = (
   settings: object,
   variables: EnvironmentVariables = process.env,
 ): LoadedConfig => loadText(stringify(settings), undefined, variables, readFromDisk);
+
+/** The errors of the text of a configuration, each with its setting: without environment variables and the files that it names. */
+export function errorsInText(text: string): readonly ConfigError[] {
+  const yaml = readYaml(text);
+  const result = validateSettings(withoutEmptySections(yaml.tree), {
+    adminToken: false,
+    oidcClientSecret: false,
+    variables: {},
+    isFromVariable: () => false,
+  });
+  return [...yaml.errors, ...(result.kind === 'invalid' && yaml.isReadable ? result.errors : [])];
+}
 
 /**
  * The section admin of a configuration, even if other sections contain errors. An invalid section has its defaults.
