@@ -83,7 +83,7 @@ function pathsOf({ output = '', client, operator, database = '' }: InitAnswers) 
     folder,
     keyFile: join(folder, `${client}.api-key`),
     tokenFile: join(folder, `${operator}.token`),
-    encryptionKeyFile: join(folder, 'state.key'),
+    encryptionKeyFile: join(folder, 'encryption.key'),
     databaseFile: file === '' ? join(folder, 'penstock.db') : resolve(file),
   };
 }
@@ -223,7 +223,7 @@ const comments: Readonly<Record<string, string>> = {
     'The listener for operators, with the console, the admin API, health checks and metrics: docs/operations/run.md',
   'admin.host':
     'Other hosts do not reach this address; operators use an SSH tunnel or a proxy: docs/operations/sign-in.md',
-  'admin.port': 'The port for operators: docs/configuration.md#admin',
+  'admin.port': 'The port of the admin listener: docs/configuration.md#admin',
   'admin.operators':
     'Each operator has a token, of which only the SHA-256 is here (printf %s "$TOKEN" | sha256sum): docs/operations/sign-in.md',
   clients:

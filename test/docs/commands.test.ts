@@ -75,6 +75,21 @@ function withFewerStartsOfNpm(commands: readonly string[]): readonly string[] {
   );
 }
 
+/** What the README says of its commands. @param said by them */
+function preventsTheDuplicate(said: string): void {
+  const answers = said.split('HTTP/1.1 ').slice(1);
+  assert.deepEqual(
+    answers.map((answer) => [answer.slice(0, 3), answer.includes('Idempotent-Replayed: true')]),
+    [
+      ['201', false],
+      ['201', true],
+    ],
+    said,
+  );
+  const [payments = ''] = /^\[\{"paymentId".*?\}\]/m.exec(said) ?? [];
+  assert.equal(JSON.parse(payments).length, 1, said);
+}
+
 describe('the commands in the documents', () => {
   const all = pages.flatMap((page) =>
     blocksOf(page).flatMap(({ commands }) => commandsIn(commands).map((command) => ({ page, command }))),
@@ -91,6 +106,7 @@ describe('the commands in the documents', () => {
     const script = commands.map((command, at) => `echo '--- ${run[at]?.page}'\n${command} || exit 9\n`);
     const { said, code } = await copy.run(copy.here(`${start}${script.join('')}kill %1`));
     assert.equal(code, 0, said);
+    preventsTheDuplicate(said.split('--- docs/')[0] ?? '');
     t.diagnostic(`${run.length} of ${all.length} commands were run`);
   });
 

@@ -103,12 +103,12 @@ describe('the configuration that penstock init writes', () => {
 
     assert.deepEqual(
       readdirSync(folder).filter((name) => !name.startsWith('penstock.db')),
-      ['ann.token', 'checkout.api-key', 'penstock.yaml', 'state.key'],
+      ['ann.token', 'checkout.api-key', 'encryption.key', 'penstock.yaml'],
     );
     const text = readFileSync(file, 'utf8') + stdout + stderr;
-    for (const name of ['ann.token', 'checkout.api-key', 'state.key', 'penstock.yaml'])
+    for (const name of ['ann.token', 'checkout.api-key', 'encryption.key', 'penstock.yaml'])
       assert.equal(statSync(join(folder, name)).mode & 0o777, 0o600, name);
-    for (const name of ['ann.token', 'checkout.api-key', 'state.key']) {
+    for (const name of ['ann.token', 'checkout.api-key', 'encryption.key']) {
       assert.match(textOf(name), /^[\w+/=-]{43,44}$/);
       assert.ok(!text.includes(textOf(name)), `${name} is secret`);
     }
@@ -179,7 +179,7 @@ describe('the configuration that penstock init writes', () => {
 describe('penstock init overwrites nothing', () => {
   const options = ['--sandbox-url', 'https://bank.test', '--client', 'checkout'];
 
-  for (const name of ['penstock.yaml', 'checkout.api-key', 'operator.token', 'state.key'])
+  for (const name of ['penstock.yaml', 'checkout.api-key', 'operator.token', 'encryption.key'])
     test(`and writes nothing at all if ${name} exists`, async (t) => {
       const folder = temporaryFolder(t);
       writeFileSync(join(folder, name), 'mine');
@@ -192,11 +192,11 @@ describe('penstock init overwrites nothing', () => {
 
   test('and does not follow a symbolic link that leads nowhere', async (t) => {
     const folder = temporaryFolder(t);
-    symlinkSync(join(folder, 'elsewhere'), join(folder, 'state.key'));
+    symlinkSync(join(folder, 'elsewhere'), join(folder, 'encryption.key'));
     const { exitCode, stderr } = await run(['init', '--output', join(folder, 'penstock.yaml'), ...options]);
-    assert.match(stderr, /state\.key exists, and is not overwritten.* Nothing was written\./);
+    assert.match(stderr, /encryption\.key exists, and is not overwritten.* Nothing was written\./);
     assert.equal(exitCode, 1);
-    assert.deepEqual(readdirSync(folder), ['state.key']);
+    assert.deepEqual(readdirSync(folder), ['encryption.key']);
     assert.ok(!existsSync(join(folder, 'elsewhere')));
   });
 
@@ -300,7 +300,7 @@ test('penstock init writes odd paths as they are, without another setting', asyn
   assert.equal(exitCode, 0, stderr);
   const config = parse(readFileSync(file, 'utf8'));
   assert.deepEqual(Object.keys(config), ['listen', 'admin', 'clients', 'environments', 'state']);
-  assert.deepEqual(config.state, { file: `${odd}/a: b #.db`, encryptionKeyFile: `${odd}/state.key` });
+  assert.deepEqual(config.state, { file: `${odd}/a: b #.db`, encryptionKeyFile: `${odd}/encryption.key` });
   assert.equal(config.environments.production.tls.keyFile, `${odd}/production/qwac.key`);
   assert.ok(stdout.includes(`check --config '${file.replaceAll("'", `'\\''`)}'`), stdout);
 });
