@@ -298,7 +298,7 @@ function report(file: string, answers: InitAnswers, created: readonly SecretFile
     ],
   ];
   const lines = [
-    `Written, readable for ${userName() ?? 'this user'} only:`,
+    'Written, readable for you only:',
     `  ${file}`,
     ...created.map((secret) => `  ${secret.file}: ${secret.purpose}`),
     '',

@@ -1,9 +1,10 @@
 /** The command line: help, version, wrong usage, and JSON on the right stream. */
 
 import assert from 'node:assert/strict';
+import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { commands } from '../../../src/commands/command-table.ts';
-import { startCommand, writeConfigFile } from '../../kit/command.ts';
+import { cleanVariables, findOlderNode, startCommand, writeConfigFile } from '../../kit/command.ts';
 import { startCommandRunner } from '../../kit/command-runner.ts';
 import { freePort } from '../../kit/ports.ts';
 import { scopeOfAllTests } from '../../kit/test-scope.ts';
@@ -133,5 +134,17 @@ describe('the command line', () => {
     const anonymous = await penstock(['circuits', '--url', 'http://127.0.0.1:9090']);
     assert.equal(anonymous.exitCode, 77);
     assert.match(anonymous.stderr, /^No operator token: set PENSTOCK_ADMIN_TOKEN/);
+  });
+
+  test('is installed in a checkout without warnings, also on a Node that is too old for the gateway', async (t) => {
+    const node = findOlderNode();
+    if (node === undefined) return t.skip('this machine has no Node before 24.14 on its PATH');
+    const quiet = Object.keys(cleanVariables()).filter((name) => /^npm_config_loglevel$/i.test(name));
+    const words = quiet.flatMap((name) => ['-u', name]); // of an npm that runs this test
+    const npm = join(dirname(node), 'npm');
+    const path = `PATH=${dirname(node)}:/usr/bin:/bin`;
+    const command = startCommand(t, 'env', [...words, path, npm, 'ci', '--dry-run', '--offline']);
+    assert.equal(await command.exitCode(), 0, command.stderr());
+    assert.equal(command.stderr(), '');
   });
 });
