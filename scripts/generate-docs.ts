@@ -14,7 +14,7 @@ import { errorsHtml, errorsPage } from './docs/errors.ts';
 import { chartDashboard, chartValuesSchema } from './docs/helm.ts';
 import { ledgerPage } from './docs/ledger.ts';
 import { metricsPage } from './docs/metrics.ts';
-import { openapiPage } from './docs/openapi.ts';
+import { openapiPage, tppOpenapiPage } from './docs/openapi.ts';
 
 interface GeneratedFile {
   readonly file: string;
@@ -30,6 +30,7 @@ const generated: readonly GeneratedFile[] = [
   { file: 'docs/metrics.md', content: metricsPage },
   { file: 'docs/architecture/ledger.md', content: ledgerPage },
   { file: 'docs/openapi.yaml', content: openapiPage },
+  { file: 'docs/tpp-openapi.yaml', content: tppOpenapiPage },
   { file: 'deploy/helm/penstock/values.schema.json', content: chartValuesSchema },
   { file: 'docs/operations/alerts.md', content: alertsPage },
   { file: 'deploy/prometheus/alerts.yaml', content: prometheusAlerts },

@@ -83,7 +83,8 @@ export const errorDescriptions: Readonly<Record<ErrorCode, ErrorDescription>> = 
   PATH_UNKNOWN: {
     meaning: 'The path is not one of the eight operations of the payment initiation service.',
     retry: corrected,
-    action: 'Check the path against the [OpenAPI description](openapi.yaml). Segments are case-sensitive.',
+    action:
+      'Check the path against the [OpenAPI description](tpp-openapi.yaml). Segments are case-sensitive.',
     example: { text: 'No operation of the payment initiation service has this path.' },
   },
   PRODUCT_UNKNOWN: {

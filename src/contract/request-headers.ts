@@ -43,6 +43,12 @@ export const missingHeaders = (required: readonly string[] = [], fields: HeaderF
     return !fields.some(([field, value]) => isNamed(field, lowerName) && value.trim() !== '');
   });
 
+/** The headers of an operation, for its description, in the order of the table. */
+export const headersOf = (operation: OperationName) =>
+  rows
+    .filter(({ operations }) => operations.has(operation))
+    .map(({ name, requiredFor }) => ({ name, isRequired: requiredFor?.has(operation) ?? false }));
+
 interface AddedHeader {
   readonly path: string;
   readonly fault: Fault | undefined;

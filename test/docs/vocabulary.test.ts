@@ -76,7 +76,7 @@ const seen: readonly (readonly [file: string, line: string])[] = [
   ...filesOf(
     '*.md',
     'docs/**/*.md',
-    'docs/openapi.yaml',
+    'docs/{openapi,tpp-openapi}.yaml',
     'config/**/*.{yaml,json}',
     'examples/banks/*.yaml',
     'deploy/**/*.{yaml,json,md,tpl,conf,service}',

@@ -22,22 +22,26 @@ export function paymentPaths() {
   );
 }
 
-const summaries: Readonly<Record<Row['name'], { readonly summary: string; readonly status: number }>> = {
-  initiatePayment: { summary: 'Initiate a payment', status: 201 },
-  getPayment: { summary: 'Read a payment, or the content of a bulk payment', status: 200 },
-  getPeriodicPayment: { summary: 'Read a periodic payment', status: 200 },
-  getPaymentStatus: { summary: 'Read the status of a payment', status: 200 },
-  cancelPayment: { summary: 'Cancel a payment, or start its cancellation', status: 204 },
-  startAuthorisation: { summary: 'Start an authorisation of a payment or of its cancellation', status: 201 },
-  listAuthorisations: { summary: 'List the authorisations', status: 200 },
-  getAuthorisation: { summary: 'Read the status of an authorisation', status: 200 },
-  updatePsuData: {
-    summary: "Send the payer's password, choice of a method or TAN for an authorisation",
-    status: 200,
-  },
-  updatePayment: { summary: 'Update a payment, at banks that need it before its execution', status: 200 },
-  getBulkPayment: { summary: 'Read a bulk payment', status: 200 },
-};
+export const summaries: Readonly<Record<Row['name'], { readonly summary: string; readonly status: number }>> =
+  {
+    initiatePayment: { summary: 'Initiate a payment', status: 201 },
+    getPayment: { summary: 'Read a payment, or the content of a bulk payment', status: 200 },
+    getPeriodicPayment: { summary: 'Read a periodic payment', status: 200 },
+    getPaymentStatus: { summary: 'Read the status of a payment', status: 200 },
+    cancelPayment: { summary: 'Cancel a payment, or start its cancellation', status: 204 },
+    startAuthorisation: {
+      summary: 'Start an authorisation of a payment or of its cancellation',
+      status: 201,
+    },
+    listAuthorisations: { summary: 'List the authorisations', status: 200 },
+    getAuthorisation: { summary: 'Read the status of an authorisation', status: 200 },
+    updatePsuData: {
+      summary: "Send the payer's password, choice of a method or TAN for an authorisation",
+      status: 200,
+    },
+    updatePayment: { summary: 'Update a payment, at banks that need it before its execution', status: 200 },
+    getBulkPayment: { summary: 'Read a bulk payment', status: 200 },
+  };
 
 function describeOperation(row: Row) {
   const { summary, status } = summaries[row.name];
@@ -78,7 +82,7 @@ function responseOf({ readsStatus, lane }: Row, status: number): string {
   return readsStatus ? 'StatusResponse' : 'BankResponse';
 }
 
-const laneDescriptions = {
+export const laneDescriptions = {
   write: 'Idempotent: a repeat of the X-Request-ID gets the first response (Idempotent-Replayed: true).',
   read: 'Not cached: every request goes to the bank.',
   status:
@@ -94,12 +98,12 @@ function codesOf(row: Row): readonly ErrorCode[] {
   });
 }
 
-const statusesOf = (row: Row) =>
+export const statusesOf = (row: Row) =>
   [...new Set(codesOf(row).map((code) => errorTable[code].status))].toSorted((one, other) => one - other);
 
 const errorCodes = Object.keys(errorTable) as ErrorCode[]; // `keys` widens them to text
 
-const pathParameters = (shape: string) =>
+export const pathParameters = (shape: string) =>
   [...shape.matchAll(/\{([^}]+)\}/g)].map(([, name = '']) => ref('parameters', name));
 
 const pathParameter = (name: string, pattern: string, example: string) => ({
@@ -131,7 +135,7 @@ const writeHeaders = [
   'ASPSP-Notification-Content',
 ] as const;
 
-const streamExample = `event: status
+export const streamExample = `event: status
 id: W/"penstock-Tmz3Zt0B4BgOqCw8RKPyDA"
 data: {"paymentId":"1234-wertiq-983","transactionStatus":"ACTC","final":false,"body":{"transactionStatus":"ACTC"}}
 `;
