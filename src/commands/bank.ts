@@ -40,6 +40,7 @@ export async function runBank(options: Options): Promise<undefined> {
 
   const bank = createSimulatedBank({
     name,
+    approvalPage: true,
     ...(like !== undefined && { profile: readBankProfile(like) }),
     ...(basePath !== undefined && { basePath }),
     ...(segment !== undefined && { segment }),

@@ -27,8 +27,13 @@ const demoKey = 'demo';
 
 /** @throws CommandError if a port is in use */
 export async function runDemo({ tour }: Options): Promise<undefined> {
-  const sandbox = createSimulatedBank({ name: 'sandbox' });
-  const production = createSimulatedBank({ name: 'production', basePath: '/psd2', links: 'relative' });
+  const sandbox = createSimulatedBank({ name: 'sandbox', approvalPage: true });
+  const production = createSimulatedBank({
+    name: 'production',
+    basePath: '/psd2',
+    links: 'relative',
+    approvalPage: true,
+  });
   await (tour ? showTour([sandbox, production]) : serveDemo([sandbox, production]));
 }
 

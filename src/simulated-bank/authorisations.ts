@@ -8,6 +8,7 @@ import {
   type OperationRequest,
   type PerformOperation,
   requirePayment,
+  returnUrlsIn,
 } from './operation-context.ts';
 import { isFinal, type Payment, type PaymentAuthorisation } from './payment-lifecycle.ts';
 import type { AuthorisationType } from './payments.ts';
@@ -53,13 +54,16 @@ export function createAuthorisationOperations(
  * embedded. Decoupled uses the bank's app, so no further link.
  */
 export function authorisationLinks(
-  { links, profile }: OperationContext,
+  { links, profile, approvalUrl }: OperationContext,
   payment: Payment,
   type: AuthorisationType,
   { id, approach, embedded }: PaymentAuthorisation,
 ): Readonly<Record<string, string>> {
   const scaStatus = links.authorisation(payment, type, id);
-  if (approach === 'REDIRECT') return { [profile.sca.redirectLink]: links.scaRedirect({ id }), scaStatus };
+  if (approach === 'REDIRECT') {
+    const page = approvalUrl(payment, id) ?? links.scaRedirect({ id });
+    return { [profile.sca.redirectLink]: page, scaStatus };
+  }
   const step = embedded && linkOfStep[embedded.next];
   return { ...(step && { [step]: links.update(payment, type, id) }), scaStatus };
 }
@@ -77,7 +81,7 @@ function start(
   requireStartable(payment, type, payments.statusOf(payment));
 
   const approach = approachOf(profile, headers);
-  const started = payments.startAuthorisation(payment, type, approach);
+  const started = payments.startAuthorisation(payment, type, approach, returnUrlsIn(headers));
   const step =
     started.embedded && hasStep(data)
       ? takeStep(context, requirePayment(payments, route), started, data)

@@ -24,6 +24,11 @@ export interface BankOptions {
   readonly links?: LinkStyle;
   /** Origin of absolute links, if clients reach the bank under another origin than it listens on. */
   readonly publicOrigin?: string;
+  /**
+   * Whether `scaRedirect` leads to a page of this bank where a person approves or rejects, if the bank listens on loopback and its
+   * profile has no other link. Default: to a web site that does not exist.
+   */
+  readonly approvalPage?: boolean;
   /** Default: the machine's time. */
   readonly clock?: BankClock;
   readonly timings?: Partial<PaymentTimings>;

@@ -4,7 +4,7 @@ import { BankError } from './bank-error.ts';
 import type { BankClock } from './clock.ts';
 import type { Links } from './links.ts';
 import type { Notifications } from './notifications.ts';
-import type { Payment, ScaApproach } from './payment-lifecycle.ts';
+import type { Payment, ReturnUrls, ScaApproach } from './payment-lifecycle.ts';
 import type { Payments } from './payments.ts';
 import type { BankProfile } from './profile.ts';
 import type { BankRoute } from './routes.ts';
@@ -27,6 +27,8 @@ export interface OperationContext {
   readonly links: Links;
   readonly clock: BankClock;
   readonly notifications: Pick<Notifications, 'subscribe'>;
+  /** The bank's own page for an authorisation; `undefined` if `scaRedirect` leads elsewhere. */
+  approvalUrl(payment: Pick<Payment, 'id'>, authorisationId: string): string | undefined;
 }
 
 /** The payment that a route names. @throws BankError 404 RESOURCE_UNKNOWN */
@@ -42,6 +44,12 @@ export function approachOf({ sca: { approaches } }: BankProfile, headers: Header
   const preferred = approaches.find((approach) => isTrue(headers, `tpp-${approach}-preferred`));
   return approachNames[preferred ?? first ?? 'redirect'];
 }
+
+/** Where the TPP wants the payer back. */
+export const returnUrlsIn = (headers: HeaderFields): ReturnUrls => ({
+  ok: headerValue(headers, 'tpp-redirect-uri'),
+  nok: headerValue(headers, 'tpp-nok-redirect-uri'),
+});
 
 const approachNames = { redirect: 'REDIRECT', decoupled: 'DECOUPLED', embedded: 'EMBEDDED' } as const;
 

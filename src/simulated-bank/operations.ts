@@ -10,6 +10,7 @@ import {
   type OperationRequest,
   type PerformOperation,
   requirePayment,
+  returnUrlsIn,
 } from './operation-context.ts';
 import { isFinal, type Payment } from './payment-lifecycle.ts';
 import { type BankProfile, startsByUpdate } from './profile.ts';
@@ -43,7 +44,14 @@ function initiatePayment(
   const { service, product } = route;
   const contentType = validateInitiation(service, product, headers, body);
   const requestId = headerValue(headers, 'x-request-id') ?? '';
-  const payment = payments.create({ service, product, requestId, contentType, order: body });
+  const payment = payments.create({
+    service,
+    product,
+    requestId,
+    contentType,
+    order: body,
+    returnTo: returnUrlsIn(headers),
+  });
 
   const approach = approachOf(profile, headers);
   const bankResponse = jsonResponse(profile.answers.initiation, {

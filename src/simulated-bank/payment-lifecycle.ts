@@ -30,8 +30,22 @@ export interface PaymentAuthorisation {
   readonly id: string;
   readonly startedAt: number;
   readonly approach: ScaApproach;
-  /** Of the embedded approach, which ends with the right TAN; the others end by time. */
+  /** Of the embedded approach, which ends with the right TAN; the others end by time, or by a decision. */
   readonly embedded?: EmbeddedSteps;
+  /** Absent: the payer approves by itself after `authorisedAfterMs`. */
+  readonly decision?: PayerDecision;
+  readonly returnTo?: ReturnUrls;
+}
+
+/** What a person does on the bank's page; while the page is `open`, the authorisation does not end by time. */
+export type PayerDecision =
+  | { readonly kind: 'open' }
+  | { readonly kind: 'approved' | 'rejected'; readonly at: number };
+
+/** Where the TPP wants the payer back: TPP-Redirect-URI and TPP-Nok-Redirect-URI. Not validated. */
+export interface ReturnUrls {
+  readonly ok: string | undefined;
+  readonly nok: string | undefined;
 }
 
 /** How far the payer's data has arrived, in an authorisation with the embedded approach. */
@@ -58,6 +72,7 @@ export interface Payment {
   /** The initiation's body, unchanged. */
   readonly contentType: string;
   readonly order: Buffer;
+  readonly returnTo?: ReturnUrls;
   readonly authorisations: readonly PaymentAuthorisation[];
   readonly cancellations: readonly PaymentAuthorisation[];
   /** A cancellation was requested after the authorisation; a cancellation authorisation may be started. */
@@ -79,6 +94,9 @@ export function statusAt(payment: Payment, now: number, times: PaymentTimings): 
   const cancelledAt = payment.cancelledAt ?? earliestEnd(payment.cancellations, times);
   if (cancelledAt <= now && cancelledAt < settledAt) return 'CANC';
 
+  const rejectedAt = Math.min(...payment.authorisations.map(rejectionOf));
+  if (rejectedAt <= now && rejectedAt < authorisedAt) return 'RJCT';
+
   const abandonedAt = payment.createdAt + times.abandonedAfterMs;
   if (abandonedAt <= now && abandonedAt < authorisedAt) return 'RJCT';
 
@@ -97,7 +115,7 @@ export function scaStatusAt(
   now: number,
   times: PaymentTimings,
 ): string {
-  if (isBlocked(authorisation)) return 'failed';
+  if (isBlocked(authorisation) || rejectionOf(authorisation) <= now) return 'failed';
   const endsAt = endOf(authorisation, times);
   const paymentThen = statusAt(payment, Math.min(now, endsAt), times);
 
@@ -125,5 +143,11 @@ function earliestEnd(authorisations: readonly PaymentAuthorisation[], times: Pay
   return Math.min(...authorisations.map((one) => endOf(one, times)));
 }
 
-const endOf = ({ startedAt, embedded }: PaymentAuthorisation, times: PaymentTimings) =>
-  embedded ? (embedded.finishedAt ?? Infinity) : startedAt + times.authorisedAfterMs;
+function endOf({ startedAt, embedded, decision }: PaymentAuthorisation, times: PaymentTimings): number {
+  if (embedded) return embedded.finishedAt ?? Infinity;
+  if (decision) return decision.kind === 'approved' ? decision.at : Infinity;
+  return startedAt + times.authorisedAfterMs;
+}
+
+const rejectionOf = ({ decision }: PaymentAuthorisation) =>
+  decision?.kind === 'rejected' ? decision.at : Infinity;

@@ -3,9 +3,11 @@ import { randomBytes } from 'node:crypto';
 import type { BankClock } from './clock.ts';
 import {
   type EmbeddedSteps,
+  type PayerDecision,
   type Payment,
   type PaymentAuthorisation,
   type PaymentTimings,
+  type ReturnUrls,
   type ScaApproach,
   scaStatusAt,
   statusAt,
@@ -15,7 +17,7 @@ import { type BankProfile, fill } from './profile.ts';
 export type AuthorisationType = 'authorisations' | 'cancellation-authorisations';
 
 /** The data of an initiation that the payment keeps. */
-type Initiation = Pick<Payment, 'service' | 'product' | 'requestId' | 'contentType' | 'order'>;
+type Initiation = Pick<Payment, 'service' | 'product' | 'requestId' | 'contentType' | 'order' | 'returnTo'>;
 
 /** A payment, as tests and the control endpoint see it. */
 export interface PaymentView {
@@ -37,7 +39,15 @@ export interface Payments {
   create(order: Initiation): Payment;
   find(service: string, product: string, id: string): Payment | undefined;
   withId(id: string): Payment | undefined;
-  startAuthorisation(payment: Payment, type: AuthorisationType, approach: ScaApproach): PaymentAuthorisation;
+  /** @param returnTo where the TPP wants the payer back; what it does not name is that of the payment */
+  startAuthorisation(
+    payment: Payment,
+    type: AuthorisationType,
+    approach: ScaApproach,
+    returnTo?: ReturnUrls,
+  ): PaymentAuthorisation;
+  /** Stores what a person does on the bank's page. */
+  decide(payment: Payment, authorisation: PaymentAuthorisation, decision: PayerDecision): void;
   /** Stores the payment with another state of an embedded authorisation. */
   continueAuthorisation(payment: Payment, authorisation: PaymentAuthorisation, embedded: EmbeddedSteps): void;
   /** Cancels immediately, as long as the payment is not authorised. */
@@ -64,6 +74,19 @@ export function createPayments(
   const byId = new Map<string, Payment>();
   const wantedIds: string[] = [];
   const keep = (payment: Payment) => byId.set(payment.id, payment);
+  function change(
+    payment: Payment,
+    authorisation: PaymentAuthorisation,
+    changed: Partial<PaymentAuthorisation>,
+  ): void {
+    const merged = (one: PaymentAuthorisation) => (one === authorisation ? { ...one, ...changed } : one);
+    const { authorisations, cancellations } = payment;
+    keep({
+      ...payment,
+      authorisations: authorisations.map(merged),
+      cancellations: cancellations.map(merged),
+    });
+  }
   const statusOf = (payment: Payment) => {
     const now = statusAt(payment, clock.now(), times);
     return now === 'ACCC' && payment.forcedStatus === undefined ? status.last : now;
@@ -85,25 +108,20 @@ export function createPayments(
         : undefined;
     },
     withId: (id) => byId.get(id),
-    startAuthorisation: (payment, type, approach) => {
+    startAuthorisation: (payment, type, approach, returnTo) => {
       const id = fill(ids.authorisation, { random: random(), payment: payment.id });
       const isEmbedded = approach === 'EMBEDDED';
       const embedded: EmbeddedSteps = { next: 'password', wrongAttempts: 0 };
-      const started = { id, startedAt: clock.now(), approach, ...(isEmbedded && { embedded }) };
+      const { ok = payment.returnTo?.ok, nok = payment.returnTo?.nok } = returnTo ?? {};
+      const startedAt = clock.now();
+      const started = { id, startedAt, approach, returnTo: { ok, nok }, ...(isEmbedded && { embedded }) };
       if (type === 'authorisations')
         keep({ ...payment, authorisations: [...payment.authorisations, started] });
       else keep({ ...payment, cancellations: [...payment.cancellations, started] });
       return started;
     },
-    continueAuthorisation: (payment, authorisation, embedded) => {
-      const continued = (one: PaymentAuthorisation) => (one === authorisation ? { ...one, embedded } : one);
-      const { authorisations, cancellations } = payment;
-      keep({
-        ...payment,
-        authorisations: authorisations.map(continued),
-        cancellations: cancellations.map(continued),
-      });
-    },
+    decide: (payment, authorisation, decision) => change(payment, authorisation, { decision }),
+    continueAuthorisation: (payment, authorisation, embedded) => change(payment, authorisation, { embedded }),
     cancel: (payment) => keep({ ...payment, cancelledAt: clock.now() }),
     requestCancellation: (payment) => keep({ ...payment, cancellationRequested: true }),
     statusOf,

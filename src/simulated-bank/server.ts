@@ -1,5 +1,6 @@
 /** Creates a simulated bank. Start reading here, then `handle-request.ts`. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { answerApproval, approvalPath, isApproval, isLoopback } from './approval-page.ts';
 import type { BankOptions, SimulatedBank } from './bank.ts';
 import { BankError } from './bank-error.ts';
 import { createBankClock } from './clock.ts';
@@ -11,7 +12,7 @@ import { createLinks, linksBefore } from './links.ts';
 import { type BankConnection, createBankListener } from './listener.ts';
 import { createNotificationSender } from './notifications.ts';
 import { createOperations } from './operations.ts';
-import { defaultTimings } from './payment-lifecycle.ts';
+import { defaultTimings, type Payment } from './payment-lifecycle.ts';
 import { createPayments } from './payments.ts';
 import { type BankProfile, pathBefore, profileSchema } from './profile.ts';
 import { createRequestLog } from './request-log.ts';
@@ -35,15 +36,26 @@ export function createSimulatedBank(options: BankOptions = {}): SimulatedBank {
   });
   const links = createLinks(profile, () => options.publicOrigin ?? listener.origin(), name);
   const rules = {
-    operations: createOperations({ profile, payments, clock, links, notifications }),
+    operations: createOperations({ profile, payments, clock, links, notifications, approvalUrl }),
     profile,
     assertRequirements: createRequirements(profile, links, clock),
     sealAuthority,
   };
   const listener = createBankListener(receive, options.tls);
 
+  function approvalUrl(payment: Pick<Payment, 'id'>, authorisationId: string): string | undefined {
+    const origin = listener.origin();
+    const isUsed = options.approvalPage === true && profile.links.scaRedirect === undefined;
+    if (!isUsed || !isLoopback(new URL(origin).hostname)) return undefined;
+    return origin + approvalPath(payment, authorisationId);
+  }
+
   async function receive(request: IncomingMessage, response: ServerResponse, connection: BankConnection) {
     const { method = '', url = '', rawHeaders } = request;
+    if (options.approvalPage && isApproval(url)) {
+      const origin = listener.origin();
+      return answerApproval({ bankName: name, origin, payments, clock, notifications }, request, response);
+    }
     if (isControl(url)) return answerControl(bank, request, response);
 
     const route = routeOf((of) => pathBefore(profile, of), method, url);
