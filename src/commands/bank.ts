@@ -16,6 +16,9 @@ const linkStyles: readonly string[] = [
 ] satisfies LinkStyle[];
 const isLinkStyle = (value: string): value is LinkStyle => linkStyles.includes(value);
 
+/** The payer has a page to decide, and time to open it, before it approves by itself. */
+export const payerWithPage = { approvalPage: true, timings: { authorisedAfterMs: 30_000 } } as const;
+
 /** @throws CommandError if an option is invalid, or if the port cannot be opened */
 export async function runBank(options: Options): Promise<undefined> {
   const { like, port = '9101', host = '127.0.0.1', name = 'bank' } = options;
@@ -40,7 +43,7 @@ export async function runBank(options: Options): Promise<undefined> {
 
   const bank = createSimulatedBank({
     name,
-    approvalPage: true,
+    ...payerWithPage,
     ...(like !== undefined && { profile: readBankProfile(like) }),
     ...(basePath !== undefined && { basePath }),
     ...(segment !== undefined && { segment }),
@@ -90,7 +93,8 @@ function systemError(thrown: unknown): NodeJS.ErrnoException & { address?: strin
   return thrown.cause instanceof Error ? systemError(thrown.cause) : thrown;
 }
 
-const isPort = (text: string) => /^\d{1,5}$/.test(text) && Number(text) <= 65_535;
+/** Whether `--port` names a port. */
+export const isPort = (text: string) => /^\d{1,5}$/.test(text) && Number(text) <= 65_535;
 const isPath = (path: string) => /^(\/[^/?#\s]+)*$/.test(path);
 /** What was probably meant. */
 const asPath = (path: string) => ['', ...path.split('/').filter((part) => part !== '')].join('/');

@@ -347,7 +347,7 @@ export const commands: readonly Command[] = [
   {
     name: 'demo',
     summary: 'Run the gateway in front of two simulated banks, and print what to try',
-    options: ['tour'],
+    options: ['port', 'traffic', 'tour'],
     example: 'demo --tour',
     run: async (options) => (await import('./demo.ts')).runDemo(options),
   },

@@ -184,13 +184,18 @@ const optionRows = {
     flags: '--public-url <url>',
     description: 'URL of the gateway in links for TPP systems (default: its own address)',
   },
+  traffic: { flags: '--traffic', description: 'send payments of two tenants until it is stopped' },
   tour: { flags: '--tour', description: 'play a scripted tour on free ports, and exit' },
   like: {
     flags: '--like <file>',
     description:
       'profile of a real bank, such as examples/banks/ing.yaml: its paths, links, answers and demands',
   },
-  port: { flags: '--port <port>', description: 'port to listen on; 0 takes any free one (default: 9101)' },
+  port: {
+    flags: '--port <port>',
+    description:
+      'port to listen on (bank: default 9101, 0 takes any free one); the demo takes this one and the next four',
+  },
   host: { flags: '--host <address>', description: 'address to listen on (default: 127.0.0.1)' },
   name: {
     flags: '--name <name>',

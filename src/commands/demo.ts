@@ -13,54 +13,113 @@ import { assembleGateway } from '../gateway.ts';
 import type { SimulatedBank } from '../simulated-bank/bank.ts';
 import { createSimulatedBank } from '../simulated-bank/server.ts';
 import { playTour } from '../simulated-bank/tour.ts';
-import { createWebhookReceiver, type WebhookReceiver } from '../simulated-bank/webhook-receiver.ts';
+import { startTraffic } from '../simulated-bank/traffic.ts';
+import {
+  createWebhookReceiver,
+  failingPath,
+  type WebhookReceiver,
+} from '../simulated-bank/webhook-receiver.ts';
 import { createLog } from '../telemetry/log.ts';
 import { standardOutput } from '../telemetry/standard-output.ts';
-import { listenError } from './bank.ts';
+import { isPort, listenError, payerWithPage } from './bank.ts';
 import type { Options } from './command.ts';
+import { UsageError } from './command-error.ts';
 
 const root = join(import.meta.dirname, '../..');
 
 /** Not secrets: the demo's listeners are on loopback only. */
 const demoToken = 'demo';
 const demoKey = 'demo';
+const marketKey = 'market';
 
-/** @throws CommandError if a port is in use */
-export async function runDemo({ tour }: Options): Promise<undefined> {
-  const sandbox = createSimulatedBank({ name: 'sandbox', approvalPage: true });
+interface Ports {
+  readonly tpp: number;
+  readonly admin: number;
+  readonly sandbox: number;
+  readonly production: number;
+  readonly webhooks: number;
+}
+
+const defaultPorts: Ports = { tpp: 8080, admin: 9090, sandbox: 9101, production: 9102, webhooks: 9103 };
+
+/** @throws CommandError if an option is invalid, or if a port is in use */
+export async function runDemo({ tour, port, traffic = false }: Options): Promise<undefined> {
+  if (tour && (port !== undefined || traffic))
+    throw new UsageError('--tour uses free ports and ends by itself: remove --port and --traffic');
+  const ports = port === undefined ? defaultPorts : portsFrom(port);
+  const sandbox = createSimulatedBank({ name: 'sandbox', ...payerWithPage });
   const production = createSimulatedBank({
     name: 'production',
     basePath: '/psd2',
     links: 'relative',
-    approvalPage: true,
+    ...payerWithPage,
   });
-  await (tour ? showTour([sandbox, production]) : serveDemo([sandbox, production]));
+  await (tour ? showTour([sandbox, production]) : serveDemo([sandbox, production], ports, traffic));
+}
+
+/** @throws UsageError unless the port and the next four exist */
+function portsFrom(first: string): Ports {
+  const port = Number(first);
+  if (!isPort(first) || port < 1 || port > 65_531)
+    throw new UsageError('--port must be a number from 1 to 65531: the demo takes it and the next four');
+  return { tpp: port, admin: port + 1, sandbox: port + 2, production: port + 3, webhooks: port + 4 };
 }
 
 type Banks = readonly [sandbox: SimulatedBank, production: SimulatedBank];
 
-/** Runs on the ports of `config/demo.yaml` until it is stopped. */
-async function serveDemo(banks: Banks): Promise<void> {
+/** Runs until it is stopped. */
+async function serveDemo(banks: Banks, ports: Ports, withTraffic: boolean): Promise<void> {
   const receiver = createWebhookReceiver({
-    onWebhook: ({ body }) => console.log(`webhook received by the TPP, signature valid: ${body}`),
+    onWebhook: ({ body }) => {
+      if (!withTraffic) console.log(`webhook received by the TPP, signature valid: ${body}`);
+    },
     onRefused: (why) => console.log(`webhook refused by the TPP: ${why}`),
   });
-  const { config, gateway, webhookUrl } = await startDemo(banks, receiver).catch(async (cause: unknown) => {
-    await Promise.all([...banks, receiver].map((part) => part.stop()));
-    throw listenError(
-      cause,
-      'the demo needs the ports 8080, 9090, 9101, 9102 and 9103: stop the program that uses the port (another demo?)',
-    );
-  });
+  const { config, gateway, webhookUrl } = await startDemo(banks, receiver, ports, withTraffic).catch(
+    async (cause: unknown) => {
+      await Promise.all([...banks, receiver].map((part) => part.stop()));
+      throw listenError(
+        cause,
+        `the demo needs the ports ${Object.values(ports).join(', ')}: stop the program that uses the port (another demo?), or name the first of five free ports with --port, such as --port 18080`,
+      );
+    },
+  );
   const adminUrl = `http://${config.admin.host}:${config.admin.port}`;
-  for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    process.once(signal, () => Promise.all([gateway, ...banks, receiver].map((part) => part.stop())));
-  console.log(nextSteps(config.listen.publicUrl, adminUrl, webhookUrl));
+  const url = config.listen.publicUrl;
+  const [bank] = banks;
+  const tpps = [
+    { apiKey: demoKey, webhookUrl },
+    { apiKey: marketKey, webhookUrl: failingUrl(webhookUrl) },
+  ];
+  const traffic = withTraffic ? startTraffic({ gateway: url, tpps, bank }) : undefined;
+  const stop = async () => {
+    await traffic?.stop();
+    await Promise.all([gateway, ...banks, receiver].map((part) => part.stop()));
+  };
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop);
+  console.log(withTraffic ? trafficSteps(adminUrl) : nextSteps(url, adminUrl, webhookUrl, ports));
 }
 
-async function startDemo([sandbox, production]: Banks, receiver: WebhookReceiver) {
-  const [webhookUrl] = await Promise.all([receiver.start(9103), sandbox.start(9101), production.start(9102)]);
-  const demo = demoGateway(receiver, webhookUrl, { PENSTOCK_LOG_FORMAT: 'text' });
+async function startDemo(
+  [sandbox, production]: Banks,
+  receiver: WebhookReceiver,
+  ports: Ports,
+  withTraffic: boolean,
+) {
+  const [webhookUrl] = await Promise.all([
+    receiver.start(ports.webhooks),
+    sandbox.start(ports.sandbox),
+    production.start(ports.production),
+  ]);
+  const overrides = {
+    PENSTOCK_LISTEN_PORT: String(ports.tpp),
+    PENSTOCK_ADMIN_PORT: String(ports.admin),
+    PENSTOCK_ENVIRONMENTS_SANDBOX_BASE_URL: sandbox.baseUrl,
+    PENSTOCK_ENVIRONMENTS_PRODUCTION_BASE_URL: production.baseUrl,
+    PENSTOCK_LOG_FORMAT: 'text',
+    ...(withTraffic && { PENSTOCK_LOG_LEVEL: 'error' }),
+  };
+  const demo = demoGateway(receiver, webhookUrl, overrides, withTraffic);
   await demo.gateway.start();
   return { ...demo, webhookUrl };
 }
@@ -88,19 +147,29 @@ async function showTour(banks: Banks): Promise<void> {
   }
 }
 
+/** Where the second TPP of the traffic wants its webhooks. */
+const failingUrl = (webhookUrl: string) => new URL(failingPath, webhookUrl).href;
+
 /** The demo's client is not in the file, because its secret is another one at each start. */
 function demoGateway(
   { secret }: WebhookReceiver,
   webhookUrl: string,
   overrides: Readonly<Record<string, string>>,
+  withTraffic = false,
 ) {
   const folder = mkdtempSync(join(tmpdir(), 'penstock-demo-'));
   try {
     const secretFile = join(folder, 'shop.whsec');
     writeFileSync(secretFile, `${secret}\n`, { mode: 0o600 });
-    const notifications = { urls: [webhookUrl], secretFile };
-    const client = { name: 'shop', apiKeySha256: hash('sha256', demoKey), notifications };
-    const variables = { ...overrides, PENSTOCK_CLIENTS: JSON.stringify([client]) };
+    const clientOf = (name: string, key: string, url: string) => ({
+      name,
+      tenant: name,
+      apiKeySha256: hash('sha256', key),
+      notifications: { urls: [url], secretFile },
+    });
+    const market = clientOf('market', marketKey, failingUrl(webhookUrl));
+    const clients = [clientOf('shop', demoKey, webhookUrl), ...(withTraffic ? [market] : [])];
+    const variables = { ...overrides, PENSTOCK_CLIENTS: JSON.stringify(clients) };
     const loaded = loadConfig(join(root, 'config/demo.yaml'), variables);
     if (loaded.kind === 'invalid') throw new Error(loaded.errors.join('\n'));
     const { config } = loaded;
@@ -117,7 +186,15 @@ const command = import.meta.filename.endsWith('.ts')
   ? 'npm exec penstock --'
   : `node ${join(root, 'bin/penstock.cjs')}`;
 
-function nextSteps(url: string, adminUrl: string, webhookUrl: string): string {
+const trafficSteps = (adminUrl: string) => `
+Two TPP systems, shop and market, pay about once a second at the simulated sandbox, which is slow, busy or broken at times. The
+webhooks of market fail, and some payments are in doubt. Open the operator console: ${adminUrl}/ (token: ${demoToken}).
+
+Press Ctrl-C to stop.
+`;
+
+function nextSteps(url: string, adminUrl: string, webhookUrl: string, ports: Ports): string {
+  const banks = `http://127.0.0.1:{${ports.sandbox},${ports.production}}`;
   const transfers = `${url}/berlingroup/v1/payments/sepa-credit-transfers`;
   const identification = (indent = '   ') =>
     `\\\n${indent}  -H 'X-API-Key: ${demoKey}' -H 'X-Request-ID: ${randomUUID()}'`;
@@ -131,7 +208,8 @@ The operator console is at ${adminUrl}/ (token: ${demoToken}). One TPP system ma
 
 Try these in another shell:
 
-1. Initiate a payment. The links in the response point to Penstock, except scaRedirect, which the payer opens.
+1. Initiate a payment. The links in the response point to Penstock, except scaRedirect, which the payer opens
+to approve or reject the payment.
 
    ${initiation('   ')}
 
@@ -139,11 +217,13 @@ Try these in another shell:
 
    curl -i ${transfers}/PAYMENT_ID/status ${identification()}
 
-3. Start the payer's authorisation, with the URL of the TPP for webhooks, and wait until the status changes: the simulated
-payer needs five seconds. This shell shows the webhooks that the TPP receives, until the status is final after a minute.
+3. Start an authorisation, with the URL of the TPP for webhooks, and approve it on the bank's page, here with curl: you can open
+scaRedirect in a browser instead. After 30 seconds, the payer approves by itself. Then wait for the status. This shell shows the
+webhooks that the TPP receives, until the status is final after a minute.
 
    curl -i -X POST ${transfers}/PAYMENT_ID/authorisations ${identification()} \\
-     -H 'TPP-Notification-URI: ${webhookUrl}' -H 'Content-Type: application/json' -d '{}'
+     -H 'TPP-Notification-URI: ${webhookUrl}' -H 'Content-Type: application/json' -d '{}' | tee answer.txt
+   curl -s -d decision=approve "$(sed -n 's/.*"scaRedirect":{"href":"\\([^"]*\\).*/\\1/p' answer.txt)"
    curl -i ${transfers}/PAYMENT_ID/status ${identification()} \\
      -H 'Prefer: wait=20'
 
@@ -156,14 +236,14 @@ payer needs five seconds. This shell shows the webhooks that the TPP receives, u
 5. Lose a response: the active bank executes the payment, then resets the connection. The repeat gets 409, and the
 payment is listed as in doubt. (Both banks get the fault, because either can be active.)
 
-   curl -X PUT 'http://127.0.0.1:{9101,9102}/_bank/faults' \\
+   curl -X PUT '${banks}/_bank/faults' \\
      -d '{"name":"reset","operation":"initiatePayment","times":1}'
    for ATTEMPT in 1 2; do
      ${initiation('     ')}
    done
    PENSTOCK_ADMIN_TOKEN=${demoToken} ${command} in-doubt --url ${adminUrl}
-   curl -X DELETE 'http://127.0.0.1:{9101,9102}/_bank/faults'
+   curl -X DELETE '${banks}/_bank/faults'
 
-Press Ctrl-C to stop. A scripted tour of a whole payment: ${command} demo --tour
+Press Ctrl-C to stop. More: ${command} demo --traffic, or --tour
 `;
 }

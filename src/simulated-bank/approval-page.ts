@@ -29,6 +29,8 @@ interface ApprovalContext {
   readonly origin: string;
   readonly payments: Payments;
   readonly clock: BankClock;
+  /** From the start of an authorisation until the payer approves by itself. */
+  readonly authorisedAfterMs: number;
   readonly notifications: Pick<Notifications, 'check'>;
 }
 
@@ -76,7 +78,7 @@ async function pageFor(context: ApprovalContext, request: IncomingMessage): Prom
   if (method !== 'POST') {
     if (hasEnded(payments, found)) return endedPage(payments, found, 410);
     if (!found.authorisation.decision) payments.decide(found.payment, found.authorisation, { kind: 'open' });
-    return { status: 200, title: 'Approve this payment?', content: questionOf(payments, found) };
+    return { status: 200, title: 'Approve this payment?', content: questionOf(context, found) };
   }
 
   const isForeign = sender !== undefined && sender !== called.origin;
@@ -158,7 +160,10 @@ function resultOf(payments: Payments, found: Found): string {
   return sentence + factsOf(payments, payment) + link;
 }
 
-function questionOf(payments: Payments, { payment, isCancellation }: Found): string {
+function questionOf(
+  { payments, authorisedAfterMs }: ApprovalContext,
+  { payment, isCancellation }: Found,
+): string {
   const what = isCancellation
     ? '<p>This approves or rejects the <b>cancellation</b> of the payment.</p>'
     : '';
@@ -167,7 +172,7 @@ function questionOf(payments: Payments, { payment, isCancellation }: Found): str
 <button name="decision" value="approve">Approve</button>
 <button name="decision" value="reject">Reject</button>
 </form>
-<p class="note">Without this page, the simulated payer approves by itself after a few seconds. You have opened it, so the bank waits for you.</p>`;
+<p class="note">Without this page, the simulated payer approves by itself after ${authorisedAfterMs / 1_000} seconds. You have opened it, so the bank waits for you.</p>`;
 }
 
 /** The facts of the payment, as far as its order is JSON, and the whole order. */

@@ -25,10 +25,11 @@ export function createSimulatedBank(options: BankOptions = {}): SimulatedBank {
   const profile = profileOf(options);
   const { basePath } = profile;
 
+  const timings = { ...defaultTimings, ...options.timings };
   const conditions = createConditionWaiter();
   const log = createRequestLog(conditions.notify);
   const faults = createFaultQueue();
-  const payments = createPayments(profile, name, clock, { ...defaultTimings, ...options.timings });
+  const payments = createPayments(profile, name, clock, timings);
   const notifications = createNotificationSender({
     payments,
     ca: options.notificationAuthority,
@@ -53,8 +54,9 @@ export function createSimulatedBank(options: BankOptions = {}): SimulatedBank {
   async function receive(request: IncomingMessage, response: ServerResponse, connection: BankConnection) {
     const { method = '', url = '', rawHeaders } = request;
     if (options.approvalPage && isApproval(url)) {
-      const origin = listener.origin();
-      return answerApproval({ bankName: name, origin, payments, clock, notifications }, request, response);
+      const { authorisedAfterMs } = timings;
+      const shared = { bankName: name, origin: listener.origin(), payments, clock, notifications };
+      return answerApproval({ ...shared, authorisedAfterMs }, request, response);
     }
     if (isControl(url)) return answerControl(bank, request, response);
 

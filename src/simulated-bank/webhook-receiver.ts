@@ -23,6 +23,8 @@ export interface WebhookReceiver {
 }
 
 const host = '127.0.0.1';
+/** Where it answers 503 to each webhook, like a TPP whose system is broken. */
+export const failingPath = '/failing';
 /** A webhook has less than a kilobyte. */
 const maxBodyBytes = 10_000;
 
@@ -50,6 +52,10 @@ export function createWebhookReceiver({
     if (!isSmall || !isSigned(key, request.headers, body)) {
       onRefused('its signature is missing, wrong or too old');
       response.writeHead(401, { Connection: 'close' }).end();
+      return;
+    }
+    if (request.url === failingPath) {
+      response.writeHead(503).end();
       return;
     }
     response.writeHead(204).end();
