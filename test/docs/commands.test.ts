@@ -14,6 +14,7 @@ const notRun: readonly (readonly [RegExp, string])[] = [
   [/^(BENCH_\S+ \S+ )?npm run (check|bench)\b/, 'these are tests themselves'],
   [/^npm run (demo|bank)\b/, 'serves until it is stopped: test/integration/command-line, tutorial.test.ts'],
   [/^npm start\b/, 'serves until it is stopped: test/integration/command-line'],
+  [/^penstock bank --tls\b/, 'serves until it is stopped: test/docs/certificates.test.ts'],
   [/^(install|mv)\b/, 'needs a certificate that does not exist: test/fault/certificate-rotation.test.ts'],
   [/^BENCH_NODE_OPTIONS/, 'a measurement'],
   [/^docker\b/, 'there is no container engine: test/package executes the steps of the Dockerfile'],
