@@ -11,7 +11,7 @@ import { seededRandom } from '../kit/random.ts';
 import { seededRuns } from '../kit/seeded-runs.ts';
 import { createSimulatedProcesses, installSimulatedClocks } from '../kit/simulated-processes.ts';
 
-const runs = Number(process.env.FUZZ_RUNS ?? 30);
+const runs = Number(process.env.FUZZ_RUNS ?? 20);
 
 test('SQLite: whole gateways execute each write once, and lose no outcome', async (t) => {
   t.after(installSimulatedClocks());

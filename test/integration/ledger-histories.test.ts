@@ -9,7 +9,7 @@ import { newPostgresDatabase, skipWithoutPostgres } from '../kit/postgres.ts';
 import { seededRandom } from '../kit/random.ts';
 import { seededRuns } from '../kit/seeded-runs.ts';
 
-const runs = Number(process.env.FUZZ_RUNS ?? 200);
+const runs = Number(process.env.FUZZ_RUNS ?? 100);
 
 test('SQLite: the bank pays once, and no outcome is lost', async (t) => {
   await run(t, runs, async (seed) => {

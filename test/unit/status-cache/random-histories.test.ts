@@ -5,7 +5,7 @@ import { callInThread } from '../../kit/call-in-thread.ts';
 import { seededRuns } from '../../kit/seeded-runs.ts';
 import { checkMonotonicReads, checkMonotonicReadsWithFailures } from './check-histories.ts';
 
-const runs = Number(process.env.FUZZ_RUNS ?? 100);
+const runs = Number(process.env.FUZZ_RUNS ?? 60);
 const checks = import.meta.resolve('./check-histories.ts');
 
 describe('random histories of reads, cancellations, authorisations and status changes at the bank', () => {
