@@ -44,7 +44,7 @@ const moods: readonly { readonly payments: number; readonly fault?: Fault; reado
   { payments: 25 },
   { payments: 10, fault: { name: 'latency', ms: 800 } },
   { payments: 20 },
-  { payments: 8, fault: { name: 'rate-limit', perSecond: 1, burst: 1, retryAfterSeconds: 2 } },
+  { payments: 8, fault: { name: 'rate-limit', perSecond: 4, burst: 2, retryAfterSeconds: 1 } },
   { payments: 20 },
   // Not of initiations: each of them would be in doubt.
   { payments: 8, fault: { name: 'status', status: 503 }, scope: { operation: 'getPaymentStatus' } },
