@@ -51,7 +51,7 @@ function readAuthority(file: string): string {
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new UsageError(
-      `--client-ca: ${file} contains no certificate in PEM format that can be read; name the file with the CA certificate that has issued the client certificates: ${why}`,
+      `--client-ca: no certificate in PEM format can be read from ${file} (${why}); name the file with the CA certificate that has issued the client certificates`,
     );
   }
 }

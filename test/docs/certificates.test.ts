@@ -30,7 +30,7 @@ execFileSync('sh', ['-ec', certificates.commands], { cwd: folder, stdio: 'pipe' 
 const [program, ...args] = bankCommand.commands.trim().split(' ');
 assert.equal(program, 'penstock');
 const main = join(root, 'src/main.ts');
-const bank = startCommand(life, process.execPath, [main, ...args, '--port', '0'], {}, folder);
+const bank = startCommand(life, process.execPath, [main, ...args, '--port', '0'], { TMPDIR: folder }, folder);
 await bank.waitForOutput('Inject a fault');
 const printed = bank.stdout();
 
