@@ -29,11 +29,14 @@ describe('the live updates of the console', { skip: skipWithoutChromium }, () =>
     sandbox.injectFault({ name: 'status', status: 503 });
     for (const lane of ['write', 'read'] as const)
       for (let calls = 0; calls < 3; calls++) await ask(gateway, lane);
-    await page
-      .getByText(
-        /The write and read circuits of sandbox are open: 3 of 3 calls failed\. First, at .*: the bank answered 503/,
-      )
-      .waitFor();
+    for (const lane of ['write', 'read'])
+      await page
+        .getByText(
+          new RegExp(
+            `The ${lane} circuit of sandbox is open: 3 of 3 calls failed\\. First, at .*: the bank answered 503`,
+          ),
+        )
+        .waitFor();
     const rows = page.getByRole('article', { name: 'sandbox' }).getByRole('row');
     assert.match(await rows.nth(0).innerText(), /write[\s\S]*■ open[\s\S]*next probe at/);
     assert.match(await rows.nth(2).innerText(), /status[\s\S]*● closed/);
