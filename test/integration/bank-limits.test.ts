@@ -190,7 +190,7 @@ function verdictOf(reply: Reply): string {
 
 describe('after the bank has refused calls', { concurrency: 4 }, () => {
   for (const instances of [1, 2])
-    for (const status of [429, 503])
+    for (const status of instances === 1 ? [429, 503] : [429])
       for (const [title, { evidence, paused }] of Object.entries(rows))
         test(`for ${title}, by ${status}, ${instances === 1 ? 'one instance pauses' : 'two instances pause'} what this may concern`, {
           skip: instances > 1 && skipWithoutRedis,
