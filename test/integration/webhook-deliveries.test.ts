@@ -10,11 +10,10 @@ import {
   createSubscriptionStore,
   type SubscriptionStore,
 } from '../../src/notifications/subscription-store.ts';
-import { migrateDatabase } from '../../src/store/gateway-database.ts';
 import { connectPostgres } from '../../src/store/postgres.ts';
 import { createSubscriptionTable } from '../../src/store/subscriptions.ts';
 import { startChildReaper } from '../kit/child-reaper.ts';
-import { newMigratedPostgres } from '../kit/database.ts';
+import { migrateNew, newMigratedPostgres } from '../kit/database.ts';
 import { skipWithoutPostgres, startPostgres } from '../kit/postgres.ts';
 import { subscriptionSince } from '../kit/subscription.ts';
 import type { TestScope } from '../kit/test-scope.ts';
@@ -29,7 +28,7 @@ const perEndpoint = 30;
 describe('webhooks on PostgreSQL', { skip: skipWithoutPostgres }, () => {
   test('every message is delivered, repeats have the same id, and no forbidden address is connected to, although each process is killed and the database restarts', async (t) => {
     const postgres = await startPostgres(t);
-    await migrateDatabase({ postgres: postgres.url, file: null });
+    await migrateNew(postgres.url);
     const endpoints = await startEndpoints(t);
     const store = storeIn(t, postgres.url);
 

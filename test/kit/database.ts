@@ -49,10 +49,14 @@ export function newMemoryDatabase(): Database {
 /** @returns the address of a migrated PostgreSQL database */
 export async function newMigratedPostgres(): Promise<string> {
   const postgres = await newPostgresDatabase();
-  const migrate = () => migrateDatabase({ postgres, file: null });
-  // A statement may take longer than its 2 s on a busy machine: as an operator does, the command is repeated.
-  await migrate().catch(migrate);
+  await migrateNew(postgres);
   return postgres;
+}
+
+/** A statement may take longer than its 2 s on a busy machine: as an operator does, the command is repeated. */
+export async function migrateNew(postgres: string): Promise<void> {
+  const migrate = () => migrateDatabase({ postgres, file: null });
+  await migrate().catch(migrate).catch(migrate);
 }
 
 /** The databases in memory of gateways that have got the same state: one after the other, as after a restart. */

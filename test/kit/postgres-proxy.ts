@@ -1,6 +1,6 @@
 /** A PostgreSQL of a test's own, with the gateway's tables, behind a proxy that can cut and freeze its connections. */
 
-import { migrateDatabase } from '../../src/store/gateway-database.ts';
+import { migrateNew } from './database.ts';
 import { type PostgresServer, startPostgres } from './postgres.ts';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 import type { TestScope } from './test-scope.ts';
@@ -14,7 +14,7 @@ export interface ProxiedPostgres {
 
 export async function startProxiedPostgres(life: TestScope): Promise<ProxiedPostgres> {
   const server = await startPostgres(life);
-  await migrateDatabase({ postgres: server.url, file: null });
+  await migrateNew(server.url);
   const url = new URL(server.url);
   const proxy = await startTcpProxy(life, Number(url.port));
   url.port = String(proxy.port);

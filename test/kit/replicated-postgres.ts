@@ -1,7 +1,7 @@
 /** Two PostgreSQL servers with the gateway's tables: a primary server, and a standby that can take its place. */
 
 import { Client } from 'pg';
-import { migrateDatabase } from '../../src/store/gateway-database.ts';
+import { migrateNew } from './database.ts';
 import { administrate, type PostgresServer, promote, startPostgres, startStandby } from './postgres.ts';
 import type { TestScope } from './test-scope.ts';
 import { until } from './within.ts';
@@ -24,7 +24,7 @@ export async function startReplicatedPostgres(
   names: 'standby' | '',
 ): Promise<ReplicatedPostgres> {
   const primary = await startPostgres(life);
-  await migrateDatabase({ postgres: primary.url, file: null });
+  await migrateNew(primary.url);
   const standby = await startStandby(life, primary, 'standby');
   const setSynchronous = async (next: string) => {
     // Its own commit would wait.
