@@ -54,7 +54,7 @@ const untilMaster = (port: number): Promise<void> =>
     return /^role:master/m.test(String(replication));
   });
 
-const phase = 150; // payments
+const phase = 60; // payments
 
 for (const count of [1, 2])
   describe(`payments of ${count === 1 ? 'one instance' : 'two instances'} while Redis`, {
