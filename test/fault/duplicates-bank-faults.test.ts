@@ -186,7 +186,7 @@ const isFirstOfItsClass = (one: FaultCase) =>
 const isListed = ({ first, fate }: FaultCase) =>
   fate === 'in doubt' || (fate === 'replayed' && /^5/.test(first));
 
-describe('a repeated write after a fault of the bank', { concurrency: 6 }, () => {
+describe('a repeated write after a fault of the bank', { concurrency: 4 }, () => {
   for (const faultCase of faultCases) {
     const singleInstance = isFirstOfItsClass(faultCase) ? (['memory', 'file'] as const) : [];
     for (const kind of [...singleInstance, 'PostgreSQL'] as const) {
