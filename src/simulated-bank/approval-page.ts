@@ -1,6 +1,6 @@
 /**
  * The bank's page on which a person approves or rejects a payment: where `scaRedirect` leads. Plain HTML without scripts. It answers
- * on loopback only, and only to requests that name a loopback host, because whoever can reach it decides on payments.
+ * on loopback only, and only to requests that name a loopback host: everybody who reaches it can approve payments.
  */
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';

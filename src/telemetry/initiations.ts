@@ -45,7 +45,7 @@ export function initiationOf(record: RequestRecord): InitiationCount | undefined
   return { environment, product: request.product, result, count: 1, tenants, bankMs: Math.round(upstreamMs) };
 }
 
-/** So many tenants can be told apart: an integer has 32 bits, of which one is the sign. */
+/** An integer has 32 bits; one is the sign. More tenants than this share bits. */
 const tenantBits = 31;
 
 function bitOf(tenant: string): number {

@@ -82,7 +82,7 @@ describe('the questions of penstock init', () => {
     assert.equal(said(), '');
   });
 
-  test('are answered in vain if the input ends: nothing is written', async (t) => {
+  test('write nothing if the input ends before the last answer', async (t) => {
     const { answer, result, end, folder } = startInit(t, { bankLike: 'kbc' });
     await answer("URL of the bank's sandbox", 'https://bank.test');
     end();
