@@ -29,10 +29,13 @@ type ListenerOptions = Pick<Options, 'config' | 'url' | 'tokenFile' | 'caFile'>;
 /** More than the pre-flight test of a switch takes. Milliseconds. */
 const responseTimeoutMs = 60_000;
 
-/** @throws CommandError that says what to do, if the address or the token is not known */
-export function connectToGateway(options: ListenerOptions): AdminClient {
+/**
+ * @param timeoutMs for each request
+ * @throws CommandError that says what to do, if the address or the token is not known
+ */
+export function connectToGateway(options: ListenerOptions, timeoutMs?: number): AdminClient {
   trustAuthorities(options.caFile);
-  return createAdminClient(adminListenerOf(options));
+  return createAdminClient(adminListenerOf(options), timeoutMs);
 }
 
 /**

@@ -104,7 +104,7 @@ export const commands: readonly Command[] = [
     summary: 'Show whether customers can pay now, what is uncertain, and what to do next, on all instances',
     options: gatewayOptions,
     example: 'status --config penstock.yaml',
-    run: async (options) => (await import('./status.ts')).showStatus(await connect(options)),
+    run: async (options) => (await import('./status.ts')).showStatus(await connect(options, statusTimeoutMs)),
   },
   {
     name: 'environment',
@@ -405,4 +405,8 @@ async function changeIdentities(
 }
 
 /** @throws CommandError that says what to do, if the address or the token is not known */
-const connect = async (options: Options) => (await import('./admin-client.ts')).connectToGateway(options);
+const connect = async (options: Options, timeoutMs?: number) =>
+  (await import('./admin-client.ts')).connectToGateway(options, timeoutMs);
+
+/** An operator, or a check that runs every minute, waits no longer for a gateway that hangs. */
+const statusTimeoutMs = 10_000;

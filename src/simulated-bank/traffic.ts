@@ -1,6 +1,6 @@
 /**
  * Steady traffic for the demo: two TPPs pay with all outcomes, and a bank has moods, so that the operator console shows something.
- * The same seed leads to the same sequence of decisions; the times of the answers differ.
+ * The sequence is always the same; the times of the answers differ.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -18,7 +18,6 @@ interface TrafficOptions {
   readonly tpps: readonly TrafficTpp[];
   /** The bank of the active environment. */
   readonly bank: SimulatedBank;
-  readonly seed?: number;
 }
 
 export interface Traffic {
@@ -29,15 +28,19 @@ export interface Traffic {
 /** One payment each second, and about five requests in all. */
 const everyMs = 1_000;
 
-/** What happens to a payment, with its share in percent. */
+/** What happens to the payments, in this order, again and again. Their count is odd: both TPPs get each of them. */
 const outcomes = [
-  ['approved', 55],
-  ['rejected', 12],
-  ['refused', 11],
-  ['cancelled', 11],
-  ['repeated', 11],
+  'approved',
+  'refused',
+  'approved',
+  'cancelled',
+  'approved',
+  'rejected',
+  'approved',
+  'repeated',
+  'approved',
 ] as const;
-type Outcome = (typeof outcomes)[number][0];
+type Outcome = (typeof outcomes)[number];
 
 /** How the bank behaves, for how many payments, in this order, again and again. */
 const moods: readonly { readonly payments: number; readonly fault?: Fault; readonly scope?: FaultScope }[] = [
@@ -54,8 +57,7 @@ const cycle = moods.reduce((sum, { payments }) => sum + payments, 0);
 /** The bank executes these payments of each cycle, all of them in a good mood, and loses its response. */
 const isLost = (number: number) => number % cycle === 5;
 
-export function startTraffic({ gateway, tpps, bank, seed = 1 }: TrafficOptions): Traffic {
-  const random = createRandom(seed);
+export function startTraffic({ gateway, tpps, bank }: TrafficOptions): Traffic {
   const stopping = new AbortController();
   const { signal } = stopping;
   const inProgress = new Set<Promise<void>>();
@@ -65,10 +67,10 @@ export function startTraffic({ gateway, tpps, bank, seed = 1 }: TrafficOptions):
     changeMood(bank, number);
     if (isLost(number)) bank.injectFault({ name: 'reset' }, { operation: 'initiatePayment', times: 1 });
     const tpp = tpps[number % tpps.length];
-    const outcome = isLost(number) ? 'repeated' : chooseOutcome(random() * 100);
-    const amount = (1 + random() * 500).toFixed(2);
+    const outcome = isLost(number) ? 'repeated' : outcomes[number % outcomes.length];
+    const amount = (1 + ((number * 7_919) % 50_000) / 100).toFixed(2); // 7,919 is prime: no two in a row are alike
     number += 1;
-    if (!tpp) return;
+    if (!tpp || !outcome) return;
     const run = pay({ gateway, tpp, signal }, outcome, amount).catch((error: unknown) => {
       if (!signal.aborted) console.log(`traffic: ${error}`); // the next payment may succeed
     });
@@ -158,23 +160,3 @@ async function send(
 /** What the payer does on the page of the bank. */
 const decide = (page: string, decision: 'approve' | 'reject', { signal }: Caller) =>
   fetch(page, { method: 'POST', body: new URLSearchParams({ decision }), signal });
-
-function chooseOutcome(percent: number): Outcome {
-  let sum = 0;
-  for (const [outcome, share] of outcomes) {
-    sum += share;
-    if (percent < sum) return outcome;
-  }
-  return 'approved';
-}
-
-/** Mulberry32: numbers from 0 to 1, always the same ones for a seed. */
-function createRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}

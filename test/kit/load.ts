@@ -8,7 +8,7 @@ import { endWith, type TestScope } from './test-scope.ts';
 export interface Pace {
   readonly perSecond: number;
   readonly forMs?: number;
-  /** Requests without a response at which the load pauses, so that a slow machine is not overloaded. By default 50. */
+  /** Requests without a response at which the load pauses, so that a slow machine is not overloaded. By default 20. */
   readonly maxInFlight?: number;
 }
 
@@ -35,7 +35,7 @@ export interface Load {
 /** @param send sends the request of this number, counted from 0; must not reject */
 export function startLoad(
   life: TestScope,
-  { perSecond, forMs = Infinity, maxInFlight = 50 }: Pace,
+  { perSecond, forMs = Infinity, maxInFlight = 20 }: Pace,
   send: (number: number) => Promise<Exchange>,
 ): Load {
   const running: Promise<Exchange>[] = [];
