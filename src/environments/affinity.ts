@@ -76,7 +76,8 @@ const bankIdsShape = z.object({
 
 /** @param expiresAfterMs how long a payment is remembered after its last use, unless it is permanent */
 export function createAffinityStore(payments: PaymentTable, expiresAfterMs: number) {
-  const cache = new LRUCache<string, Cached>({ max: maxCachedPayments });
+  // `max` would reserve all memory at once.
+  const cache = new LRUCache<string, Cached>({ maxSize: maxCachedPayments, sizeCalculation: () => 1 });
 
   function environmentsOf(
     paymentId: string,

@@ -31,7 +31,8 @@ interface Waiting extends SeenStatus {
 export type SeenStatuses = ReturnType<typeof createSeenStatuses>;
 
 export function createSeenStatuses(table: Pick<PaymentHistoryTable, 'insertStatuses'>) {
-  const last = new LRUCache<string, string>({ max: maxRemembered });
+  // `max` would reserve all memory at once.
+  const last = new LRUCache<string, string>({ maxSize: maxRemembered, sizeCalculation: () => 1 });
   let waiting: Waiting[] = [];
   let flushing: Promise<void> | undefined;
 

@@ -26,9 +26,10 @@ function filesOfBatch(batch: string): readonly string[] {
   return filesOf(pattern);
 }
 
-test('npm test runs each test file exactly once', () => {
+test('npm test and npm run test:scenarios run each test file exactly once', () => {
   const all = filesOf('test/**/*.test.ts').filter((file) => !file.startsWith('test/batches/'));
-  assert.deepEqual(testFilesOf(scripts.test), all);
+  const run = [...testFilesOf(scripts.test), ...testFilesOf(scripts['test:scenarios'])];
+  assert.deepEqual(run.toSorted(), all);
 });
 
 test('npm run test:unit runs each file of the unit and architecture tests exactly once', () => {

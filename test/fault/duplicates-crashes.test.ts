@@ -19,10 +19,11 @@ import {
   type WriteOutcome,
   writeStages,
 } from '../kit/breakpoint-writes.ts';
+import { newMigratedPostgres } from '../kit/database.ts';
 import { lazy } from '../kit/fleet-redis.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { type Sections, startBank, startGateway } from '../kit/gateway.ts';
-import { newPostgresDatabase } from '../kit/postgres.ts';
+
 import { redisStateFactory, sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
 import { scopeOfAllTests } from '../kit/test-scope.ts';
 import { until } from '../kit/within.ts';
@@ -56,7 +57,7 @@ type Breakpoints = ReturnType<typeof breakpointsOf>;
 
 const startPair = {
   async Redis(t: TestContext, sections: Sections, breakpoints: Breakpoints): Promise<Pair> {
-    const postgres = await newPostgresDatabase();
+    const postgres = await newMigratedPostgres();
     const state = { postgres, redis: await redis(), prefix: `test-${randomUUID()}:` };
     const former = redisStateFactory(state.redis, state.prefix)();
     const live = await startGateway(t, { ...sections, state }, former);

@@ -5,9 +5,10 @@ import { randomUUID } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
 import { switchEnvironment } from '../kit/admin-api.ts';
 import { call, jsonOf } from '../kit/call.ts';
+import { newMigratedPostgres } from '../kit/database.ts';
 import { lazy } from '../kit/fleet-redis.ts';
 import { type GatewayUnderTest, startBank, startGateway } from '../kit/gateway.ts';
-import { newPostgresDatabase, skipWithoutPostgres } from '../kit/postgres.ts';
+import { skipWithoutPostgres } from '../kit/postgres.ts';
 import { sharedRedisUrl, skipWithoutRedis } from '../kit/redis.ts';
 import { initiation } from '../kit/request.ts';
 import { scopeOfAllTests } from '../kit/test-scope.ts';
@@ -29,7 +30,7 @@ async function start(t: TestContext, count: number) {
     },
     clients: clientSettings(),
     state: {
-      ...{ postgres: await newPostgresDatabase(), redis: await redis() },
+      ...{ postgres: await newMigratedPostgres(), redis: await redis() },
       prefix: `test-${randomUUID()}:`,
     },
     shaping: { expectedInstances: count },

@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { callAdminApi, switchEnvironment } from '../kit/admin-api.ts';
 import { callOnce } from '../kit/call.ts';
+import { newMigratedPostgres } from '../kit/database.ts';
 import type { FleetRedis } from '../kit/fleet-redis.ts';
 import {
   readInstances,
@@ -15,7 +16,7 @@ import {
 } from '../kit/fleet-view.ts';
 import { type Sections, startBank } from '../kit/gateway.ts';
 import { type GatewayProcess, startGatewayProcess } from '../kit/gateway-process.ts';
-import { newPostgresDatabase } from '../kit/postgres.ts';
+
 import { initiation } from '../kit/request.ts';
 import type { TestScope } from '../kit/test-scope.ts';
 import { until } from '../kit/within.ts';
@@ -37,7 +38,7 @@ export async function startInstances(
     circuit: { minimumCalls: 3, openFor: '1min' },
     shaping: { expectedInstances: count },
     state: {
-      postgres: postgres ?? (await newPostgresDatabase()),
+      postgres: postgres ?? (await newMigratedPostgres()),
       ...(redis ? { redis: redis.settings } : {}),
       prefix: `fleet-${randomUUID()}:`,
     },

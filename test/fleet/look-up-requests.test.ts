@@ -4,11 +4,12 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { callOnce } from '../kit/call.ts';
+import { newMigratedPostgres } from '../kit/database.ts';
 import { startSingleRedis } from '../kit/fleet-redis.ts';
 import { startBank } from '../kit/gateway.ts';
 import { startGatewayProcess } from '../kit/gateway-process.ts';
 import { lookUpPatiently, reportOf, selfService } from '../kit/look-up.ts';
-import { newPostgresDatabase, skipWithoutPostgres } from '../kit/postgres.ts';
+import { skipWithoutPostgres } from '../kit/postgres.ts';
 import { skipWithoutRedisServer } from '../kit/redis.ts';
 import { initiation } from '../kit/request.ts';
 import { until } from '../kit/within.ts';
@@ -22,7 +23,7 @@ test('a payment of a killed instance, of which there is no record, is reported a
     environments: { sandbox: { baseUrl: bank.baseUrl } },
     shaping: { expectedInstances: 2 },
     state: {
-      ...{ postgres: await newPostgresDatabase(), redis: redis.settings },
+      ...{ postgres: await newMigratedPostgres(), redis: redis.settings },
       prefix: `look-up-${randomUUID()}:`,
     },
     ...selfService,

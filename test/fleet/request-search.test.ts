@@ -5,9 +5,10 @@ import { randomUUID } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { callAdminApi } from '../kit/admin-api.ts';
 import { type Call, callOnce, jsonOf } from '../kit/call.ts';
+import { newMigratedPostgres } from '../kit/database.ts';
 import { startBank } from '../kit/gateway.ts';
 import { type GatewayProcess, startGatewayProcess } from '../kit/gateway-process.ts';
-import { newPostgresDatabase, skipWithoutPostgres } from '../kit/postgres.ts';
+import { skipWithoutPostgres } from '../kit/postgres.ts';
 import { initiation, transfersPath } from '../kit/request.ts';
 import type { TestScope } from '../kit/test-scope.ts';
 import { apiKeyOf, type ClientName, clientSettings } from '../kit/two-environments.ts';
@@ -34,7 +35,7 @@ async function startInstances(life: TestScope, count: number) {
     environments: { sandbox: { baseUrl: bank.baseUrl } },
     clients: clientSettings().map(({ environments, ...client }) => client),
     shaping: { expectedInstances: count },
-    state: { postgres: await newPostgresDatabase() },
+    state: { postgres: await newMigratedPostgres() },
   };
   const start = () => startGatewayProcess(life, sections);
   const instances = await Promise.all(Array.from({ length: count }, start));

@@ -4,8 +4,9 @@ import { type TestContext, test } from 'node:test';
 import { migrate } from '../../src/store/migrations.ts';
 import { connectPostgres } from '../../src/store/postgres.ts';
 import { openSqlite } from '../../src/store/sqlite.ts';
+import { newMigratedPostgres } from '../kit/database.ts';
 import { runLedgerHistory } from '../kit/ledger-history.ts';
-import { newPostgresDatabase, skipWithoutPostgres } from '../kit/postgres.ts';
+import { skipWithoutPostgres } from '../kit/postgres.ts';
 import { seededRandom } from '../kit/random.ts';
 import { seededRuns } from '../kit/seeded-runs.ts';
 
@@ -23,7 +24,7 @@ test('SQLite: the bank pays once, and no outcome is lost', async (t) => {
 test('PostgreSQL: the bank pays once, and no outcome is lost', {
   skip: skipWithoutPostgres,
 }, async (t: TestContext) => {
-  const database = connectPostgres(await newPostgresDatabase());
+  const database = connectPostgres(await newMigratedPostgres());
   t.after(() => database.close());
   await migrate(database);
   await run(t, Math.ceil(runs / 16), async (seed) => {

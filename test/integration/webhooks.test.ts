@@ -14,7 +14,7 @@ import type { Field } from '../kit/fields.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { type GatewayUnderTest, startGateway } from '../kit/gateway.ts';
 import { startGatewayProcess } from '../kit/gateway-process.ts';
-import { newPostgresDatabase, skipWithoutPostgres } from '../kit/postgres.ts';
+import { skipWithoutPostgres } from '../kit/postgres.ts';
 import { ask } from '../kit/replicated-postgres.ts';
 import { initiation, transfersPath } from '../kit/request.ts';
 import { startStubBank, statusResponse } from '../kit/stub-bank.ts';
@@ -307,7 +307,7 @@ describe('webhooks on PostgreSQL', { skip: skipWithoutPostgres }, () => {
 
   test('reach the TPP although the instance that subscribed is killed, and no token is readable in the database', async (t) => {
     const { receiver, bank, config } = await startAll(t);
-    const postgres = await newPostgresDatabase();
+    const postgres = await newMigratedPostgres();
     const keyFile = join(temporaryFolder(t), 'key');
     writeFileSync(keyFile, randomBytes(32).toString('base64'));
     const sections = { ...config, state: { postgres, encryptionKeyFile: keyFile } };

@@ -8,6 +8,7 @@ import { migrateDatabase, openGatewayDatabase } from '../../src/store/gateway-da
 import { migrate } from '../../src/store/migrations.ts';
 import { connectPostgres } from '../../src/store/postgres.ts';
 import { inMemory, openSqlite } from '../../src/store/sqlite.ts';
+import { suiteTemplate } from './find-postgres.ts';
 import { newPostgresDatabase, skipWithoutPostgres } from './postgres.ts';
 import { databaseOfState } from './redis.ts';
 import type { TestScope } from './test-scope.ts';
@@ -48,8 +49,8 @@ export function newMemoryDatabase(): Database {
 
 /** @returns the address of a migrated PostgreSQL database */
 export async function newMigratedPostgres(): Promise<string> {
-  const postgres = await newPostgresDatabase();
-  await migrateNew(postgres);
+  const postgres = await newPostgresDatabase(suiteTemplate());
+  await migrateNew(postgres); // a copy has the tables, but not the settings of the database
   return postgres;
 }
 

@@ -5,8 +5,9 @@ import type { Database } from '../../src/store/database.ts';
 import { migrate } from '../../src/store/migrations.ts';
 import { connectPostgres } from '../../src/store/postgres.ts';
 import { inMemory, openSqlite } from '../../src/store/sqlite.ts';
+import { newMigratedPostgres } from './database.ts';
 import { temporaryFolder } from './folder.ts';
-import { newPostgresDatabase, skipWithoutPostgres } from './postgres.ts';
+import { skipWithoutPostgres } from './postgres.ts';
 import type { TestScope } from './test-scope.ts';
 
 interface DatabaseKind {
@@ -24,7 +25,7 @@ export const databaseKinds: Readonly<Record<string, DatabaseKind>> = {
   PostgreSQL: {
     skip: skipWithoutPostgres,
     open: async (t) => {
-      const url = await newPostgresDatabase();
+      const url = await newMigratedPostgres();
       return migrated(t, [connectPostgres(url), connectPostgres(url)]);
     },
   },

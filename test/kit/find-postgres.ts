@@ -7,6 +7,9 @@ import { onPath } from './on-path.ts';
 /** The address of a server in which tests may create databases, if the environment names one. */
 export const runningPostgres = (): string | undefined => process.env.POSTGRES_URL;
 
+/** The migrated database of the server of the whole suite, which ends with the suite: nothing in it must be removed. */
+export const suiteTemplate = (): string | undefined => process.env.POSTGRES_TEMPLATE;
+
 /** The folder with `initdb` and `postgres`: `POSTGRES_BIN`, or where they are installed. */
 export function postgresPrograms(): string | undefined {
   if (process.env.POSTGRES_BIN) return process.env.POSTGRES_BIN;

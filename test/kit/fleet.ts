@@ -5,11 +5,12 @@ import { randomUUID } from 'node:crypto';
 import { Agent } from 'node:http';
 import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
 import { type Call, call, jsonOf, type Reply, repeatWhile } from './call.ts';
+import { newMigratedPostgres } from './database.ts';
 import type { FleetRedis } from './fleet-redis.ts';
 import { type Sections, startBank } from './gateway.ts';
 import { type GatewayProcess, startGatewayProcess } from './gateway-process.ts';
 import { freePort } from './ports.ts';
-import { newPostgresDatabase } from './postgres.ts';
+
 import { initiation, statusRead } from './request.ts';
 import type { TestScope } from './test-scope.ts';
 import { apiKeyOf, type ClientName, clientSettings, withEnvironmentHeader } from './two-environments.ts';
@@ -49,7 +50,7 @@ export async function startFleet(
   { production, state = {}, variables = {}, port }: FleetOptions = {},
 ): Promise<Fleet> {
   const banks = await startBanks(life, production);
-  const postgres = await newPostgresDatabase();
+  const postgres = await newMigratedPostgres();
   const sections = {
     ...sectionsFor(banks),
     state: {

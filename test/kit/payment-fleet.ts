@@ -3,9 +3,10 @@
 import { randomUUID } from 'node:crypto';
 import type { SimulatedBank } from '../../src/simulated-bank/bank.ts';
 import { call, type Reply } from './call.ts';
+import { newMigratedPostgres } from './database.ts';
 import { type GatewayUnderTest, type Sections, startBank, startGateway } from './gateway.ts';
 import { startGatewayProcess } from './gateway-process.ts';
-import { newPostgresDatabase } from './postgres.ts';
+
 import { initiation } from './request.ts';
 import { endWith, type TestScope } from './test-scope.ts';
 import { until } from './within.ts';
@@ -82,7 +83,7 @@ async function startFleetOf<Instance extends FleetInstance>(
     deadlines: { write: '60s' },
     ...sections,
     state: {
-      ...{ postgres: await newPostgresDatabase(), redis, prefix: `losses-${randomUUID()}:` },
+      ...{ postgres: await newMigratedPostgres(), redis, prefix: `losses-${randomUUID()}:` },
       ...(sections.state as object | undefined), // as in the YAML file
     },
   };

@@ -8,7 +8,13 @@ import { join } from 'node:path';
 import { isMainThread } from 'node:worker_threads';
 import { Client } from 'pg';
 import { type LaunchedChild, launchChild } from './child-launcher.ts';
-import { howToGetPostgres, postgresIsRequired, postgresPrograms, runningPostgres } from './find-postgres.ts';
+import {
+  howToGetPostgres,
+  postgresIsRequired,
+  postgresPrograms,
+  runningPostgres,
+  suiteTemplate,
+} from './find-postgres.ts';
 import { freePort } from './ports.ts';
 import { scopeOfAllTests, type TestScope } from './test-scope.ts';
 import { until } from './within.ts';
@@ -153,15 +159,19 @@ const pooler = process.env.POSTGRES_POOLER;
 /** Whether tests use PostgreSQL through a pooler. */
 export const isPooled = pooler !== undefined;
 
-/** A new, empty database. @returns its address */
-export async function newPostgresDatabase(): Promise<string> {
+/**
+ * A new database: empty, or a copy of another one of the server.
+ *
+ * @returns its address
+ */
+export async function newPostgresDatabase(template = 'template1'): Promise<string> {
   shared ??= Promise.resolve(
     runningPostgres() ?? startPostgres(allTests, 'fsync=off').then(({ url }) => url),
   );
   const server = await shared;
   const name = `test_${randomUUID().replaceAll('-', '')}`;
-  await administrate(server, `CREATE DATABASE ${name}`);
-  if (runningPostgres())
+  await administrate(server, `CREATE DATABASE ${name} TEMPLATE ${template}`);
+  if (runningPostgres() && !suiteTemplate())
     allTests.after(() => administrate(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`));
   const url = new URL(server);
   url.pathname = `/${name}`;

@@ -2,11 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { environmentsOf, readinessReasons } from '../fleet/instance-queries.ts';
 import { readAdminApi, switchEnvironment } from '../kit/admin-api.ts';
 import { startFleet } from '../kit/fleet.ts';
 import type { FleetRedis } from '../kit/fleet-redis.ts';
 import { until } from '../kit/within.ts';
-import { environmentsOf, readinessReasons } from './instance-queries.ts';
 
 /** @param redis the one that the instances share */
 export function testRestarts(redis: () => Promise<FleetRedis>): void {

@@ -9,6 +9,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { Client } from 'pg';
 import { migrateDatabase } from '../../src/store/gateway-database.ts';
+import { blocksOf, textOf } from '../docs/blocks.ts';
 import { call } from '../kit/call.ts';
 import { cleanVariables, root } from '../kit/command.ts';
 import { postgresPrograms } from '../kit/find-postgres.ts';
@@ -21,7 +22,6 @@ import { asUserOfPostgres, type PostgresServer, startPostgres } from '../kit/pos
 import { initiation } from '../kit/request.ts';
 import { until } from '../kit/within.ts';
 import { outcomeOf } from '../kit/writes.ts';
-import { blocksOf, textOf } from './blocks.ts';
 
 const page = 'docs/operations/restore.md';
 const programs = postgresPrograms();

@@ -4,12 +4,13 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
 import { type Call, call, jsonOf, type Reply } from '../kit/call.ts';
+import { newMigratedPostgres } from '../kit/database.ts';
 import { startBank } from '../kit/gateway.ts';
 import { type GatewayProcess, startGatewayProcess } from '../kit/gateway-process.ts';
 import { failuresIn, measureExchange, startLoad } from '../kit/load.ts';
 import { contraction, createNextVersion, expansion } from '../kit/next-version.ts';
 import { initiationCounts, paidTwice } from '../kit/payment-fleet.ts';
-import { connectOther, newPostgresDatabase, skipWithoutPostgres } from '../kit/postgres.ts';
+import { connectOther, skipWithoutPostgres } from '../kit/postgres.ts';
 import { initiation, transfersPath } from '../kit/request.ts';
 import { until } from '../kit/within.ts';
 
@@ -17,7 +18,7 @@ test('a rolling upgrade over a migration fails no request and pays nothing twice
   skip: skipWithoutPostgres,
 }, async (t) => {
   const bank = await startBank(t);
-  const postgres = await newPostgresDatabase();
+  const postgres = await newMigratedPostgres();
   const start = (main?: string) =>
     startGatewayProcess(
       t,
