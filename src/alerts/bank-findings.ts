@@ -93,7 +93,9 @@ function tenantCircuits({ environment, lane, state, hold, tenants }: CircuitView
   if (hold !== null || state !== 'closed' || tenants.length === 0) return [];
   const shown = tenants.slice(0, 5).map(({ tenant }) => tenant);
   const more = tenants.length > shown.length ? [`${tenants.length - shown.length} more`] : [];
-  const text = `The ${lane} circuit of ${environment} is not closed for ${listText([...shown, ...more])}; it is for the others.`;
+  const isOnProbation = tenants.map((tenant) => tenant.state === 'probation');
+  const words = [isOnProbation.includes(false) && 'open', isOnProbation.includes(true) && 'on probation'];
+  const text = `The ${lane} circuit of ${environment} is ${words.filter(Boolean).join(' or ')} for ${listText([...shown, ...more])}, closed for the others.`;
   return [{ id: 'circuit-open-for-tenant', severity: 'warning', environment, subject: lane, text }];
 }
 

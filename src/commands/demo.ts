@@ -187,10 +187,10 @@ const command = import.meta.filename.endsWith('.ts')
   : `node ${join(root, 'bin/penstock.cjs')}`;
 
 const trafficSteps = (adminUrl: string) => `
-Two TPP systems, shop and market, pay about once a second at the simulated sandbox, which is slow, busy or broken at times. The
-webhooks of market fail, and some payments are in doubt. Open the operator console: ${adminUrl}/ (token: ${demoToken}).
+Press Ctrl-C to stop. Two TPP systems, shop and market, pay about once a second at the simulated sandbox. The webhooks of market fail,
+and some payments are in doubt. Open the operator console: ${adminUrl}/ (token: ${demoToken}).
 
-Press Ctrl-C to stop.
+Wait a minute or two: the bank is well at first, then slow, busy and broken in turn.
 `;
 
 function nextSteps(url: string, adminUrl: string, webhookUrl: string, ports: Ports): string {
@@ -203,39 +203,31 @@ ${indent}  -H 'PSU-IP-Address: 192.0.2.1' -H 'Content-Type: application/json' \\
 ${indent}  -d '{"instructedAmount":{"currency":"EUR","amount":"123.50"},"debtorAccount":{"iban":"DE40100100103307118608"},
 ${indent}       "creditorName":"Merchant123","creditorAccount":{"iban":"DE02100100109307118603"}}'`;
   return `
-Penstock listens at ${url}, in front of two simulated banks: sandbox (active) and production.
+Press Ctrl-C to stop. Penstock listens at ${url}, in front of two simulated banks: sandbox (active) and production.
 The operator console is at ${adminUrl}/ (token: ${demoToken}). One TPP system may call: shop (X-API-Key: ${demoKey}).
 
 Try these in another shell:
 
-1. Initiate a payment. The links in the response point to Penstock, except scaRedirect, which the payer opens
-to approve or reject the payment.
-
+1. Initiate a payment.
    ${initiation('   ')}
 
 2. Read its status. Replace PAYMENT_ID with the paymentId of the response.
-
    curl -i ${transfers}/PAYMENT_ID/status ${identification()}
 
-3. Start an authorisation, with the URL of the TPP for webhooks, and approve it on the bank's page, here with curl: you can open
-scaRedirect in a browser instead. After 30 seconds, the payer approves by itself. Then wait for the status. This shell shows the
-webhooks that the TPP receives, until the status is final after a minute.
-
+3. Start an authorisation, approve it (or open scaRedirect in a browser), and wait for the status. This shell shows the webhooks
+that the TPP receives, until the status is final after a minute.
    curl -i -X POST ${transfers}/PAYMENT_ID/authorisations ${identification()} \\
      -H 'TPP-Notification-URI: ${webhookUrl}' -H 'Content-Type: application/json' -d '{}' | tee answer.txt
    curl -s -d decision=approve "$(sed -n 's/.*"scaRedirect":{"href":"\\([^"]*\\).*/\\1/p' answer.txt)"
    curl -i ${transfers}/PAYMENT_ID/status ${identification()} \\
      -H 'Prefer: wait=20'
 
-4. Switch new payments to production, and read the status again: the payment stays in the sandbox, where it was created.
-
+4. Switch new payments to production. The first payment stays in the sandbox, where it was created.
    PENSTOCK_ADMIN_TOKEN=${demoToken} ${command} environment use production --confirm production \\
      --reason 'try it' --url ${adminUrl}
    curl -i ${transfers}/PAYMENT_ID/status ${identification()}
 
-5. Lose a response: the active bank executes the payment, then resets the connection. The repeat gets 409, and the
-payment is listed as in doubt. (Both banks get the fault, because either can be active.)
-
+5. Lose a response of the active bank, which can be either. The repeat gets 409, and the payment is listed as in doubt.
    curl -X PUT '${banks}/_bank/faults' \\
      -d '{"name":"reset","operation":"initiatePayment","times":1}'
    for ATTEMPT in 1 2; do
@@ -244,6 +236,6 @@ payment is listed as in doubt. (Both banks get the fault, because either can be 
    PENSTOCK_ADMIN_TOKEN=${demoToken} ${command} in-doubt --url ${adminUrl}
    curl -X DELETE '${banks}/_bank/faults'
 
-Press Ctrl-C to stop. More: ${command} demo --traffic, or --tour
+More: ${command} demo --traffic, or --tour
 `;
 }

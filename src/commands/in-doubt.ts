@@ -191,7 +191,7 @@ async function resolveInDoubt(
   { request, outcome, payment, reason, confirm }: ResolveOptions,
 ): Promise<CommandOutput> {
   const found = await findInDoubt(call, request);
-  const [{ id = request } = {}, another] = found;
+  const [{ id = request, paymentId = null } = {}, another] = found;
   if (another) {
     const lines = found.flatMap(linesOf);
     throw new CommandError(
@@ -205,10 +205,12 @@ async function resolveInDoubt(
   }
   const body = withoutUndefined({ outcome, reason, paymentId: payment, confirm });
   const data = successBody(await call('POST', `/in-doubt/${encodeURIComponent(id)}`, body));
-  return success([outcomeText(outcome)], data);
+  return success([outcomeText(outcome, payment ?? paymentId)], data);
 }
 
-const outcomeText = (outcome: string) =>
-  outcome === 'happened'
-    ? 'Resolved: happened. The gateway answers a repeat with this outcome.'
-    : 'Resolved: did not happen. The gateway sends a repeat with the same X-Request-ID to the bank.';
+function outcomeText(outcome: string, paymentId: string | null): string {
+  if (outcome !== 'happened')
+    return 'Resolved: did not happen. The gateway sends a repeat with the same X-Request-ID to the bank.';
+  const named = paymentId === null ? 'without a paymentId, which is not known' : 'with the paymentId';
+  return `Resolved: happened. A repeat gets 409 ${named}.`;
+}

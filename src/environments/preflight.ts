@@ -96,10 +96,10 @@ const refusedRemark = (status: 401 | 403) =>
   `The bank refuses the gateway. Check the client certificate, the signature and probePath. If the bank always answers so, set probeExpects: [${status}].`;
 
 const unknownPathRemark =
-  'The bank does not know probePath. The connection works; whether the bank accepts payments is not known.';
+  'The connection works. The bank does not know probePath, so it is not known whether it accepts payments.';
 
 const otherStatusRemark =
-  'The bank did not answer the probe with 2xx. The connection works; whether the bank accepts payments is not known.';
+  'The connection works. The bank did not answer the probe with 2xx, so it is not known whether it accepts payments.';
 
 interface ProbeTarget {
   /** False for an IP address. */

@@ -111,7 +111,7 @@ const recordContradictions = (page: Page) =>
   page.evaluate(() => {
     const found: string[] = [];
     const check = () => {
-      const isWell = document.getElementById('alerts-title')?.textContent?.endsWith('no active alerts');
+      const isWell = document.getElementById('alerts-title')?.textContent?.includes('no active alerts');
       for (const problem of document.querySelectorAll('.panel-problem'))
         if (isWell && problem.checkVisibility()) found.push(problem.textContent ?? '');
     };

@@ -54,9 +54,7 @@ describe('the live updates of the console', { skip: skipWithoutChromium }, () =>
     sandbox.injectFault({ name: 'status', status: 500 });
     for (let calls = 0; calls < 3; calls++) await send('shop', initiation);
     const page = await pages.signIn(t, gateway);
-    await page
-      .getByText('The write circuit of sandbox is not closed for shop; it is for the others.')
-      .waitFor();
+    await page.getByText('The write circuit of sandbox is open for shop, closed for the others.').waitFor();
     await page.getByText('calls are sent; except for shop: open').waitFor();
   });
 
@@ -172,7 +170,7 @@ describe('the live updates of the console', { skip: skipWithoutChromium }, () =>
         severity,
         text,
         since,
-        action: `Do something about ${id}.`,
+        action: `Do \`something\` about <b>${id}.`,
         guide: 'https://docs.example/guide',
       },
     });
@@ -186,7 +184,7 @@ describe('the live updates of the console', { skip: skipWithoutChromium }, () =>
       ],
     });
     const page = await pages.signIn(t, dashboard, {}, dashboard.token);
-    await page.getByRole('heading', { name: 'Customers cannot pay: 3 active alerts' }).waitFor();
+    await page.getByRole('heading', { name: 'Customers cannot pay: 3 active alerts, 1 note' }).waitFor();
     const items = page.locator('#alert-list li');
     assert.equal(await items.count(), 4);
     const [first, second] = [items.first(), items.nth(1)];
@@ -194,7 +192,8 @@ describe('the live updates of the console', { skip: skipWithoutChromium }, () =>
       await first.innerText(),
       /^■[\s\S]*The bank refuses payments with 401\.\s+Guide[\s\S]*Since .* \(2 min\)\./,
     );
-    assert.match(await first.innerText(), /Do something about initiations-unauthorised\.$/);
+    assert.match(await first.innerText(), /Do something about <b>initiations-unauthorised\.$/);
+    assert.deepEqual(await first.locator('code').allInnerTexts(), ['something']);
     assert.equal(await first.getByRole('link').first().getAttribute('href'), '#errors');
     assert.equal(await second.getByRole('link').first().getAttribute('href'), '#notifications');
     assert.match(await items.last().innerText(), /^i[\s\S]*The database is in memory\./);

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { readAdminApi } from '../kit/admin-api.ts';
 import { call, jsonOf } from '../kit/call.ts';
 import { adminToken, startGatewayWithBank } from '../kit/gateway.ts';
@@ -64,7 +64,7 @@ describe('the payments in the console', { skip: skipWithoutChromium }, () => {
     await page.getByLabel('From').fill('2026-01-01T00:00:01');
     await page.getByRole('button', { name: 'Show' }).click();
     await page.waitForURL(/\/payments\?outcome=executed&from=2/);
-    await page.getByText('1 payment.').waitFor();
+    await page.getByText('1 payment. Read again every 15 seconds.').waitFor();
     assert.equal(await page.getByLabel('From').inputValue(), '2026-01-01T00:00:01');
     await page.getByRole('link', { name: executed }).click();
     await page.getByRole('heading', { name: `Payment ${executed}` }).waitFor();
@@ -72,7 +72,7 @@ describe('the payments in the console', { skip: skipWithoutChromium }, () => {
     await history.nth(2).waitFor();
     assert.match(await history.last().innerText(), /status\s+ACCC.*seen by: status read/s);
     await page.goBack();
-    await page.getByText('1 payment.').waitFor();
+    await page.getByText('1 payment. Read again every 15 seconds.').waitFor();
   });
 
   for (const options of [
@@ -97,6 +97,7 @@ describe('the payments in the console', { skip: skipWithoutChromium }, () => {
       await page.getByRole('link', { name: 'Payments', exact: true }).click();
       await page.locator('#payment-rows tr').nth(1).waitFor();
       assert.equal(await width(), options.viewport.width);
+      assert.ok(await isShownWhole(page.locator('#payments-table'), 40), 'the page scrolls, not the table');
       await isAccessible(page);
       await page.getByRole('button', { name: 'Sign out' }).click();
       await page.getByLabel('Operator token').waitFor();
@@ -111,3 +112,11 @@ describe('the payments in the console', { skip: skipWithoutChromium }, () => {
     await page.getByText(/could not be read: outcome: expected in-doubt/).waitFor();
   });
 });
+
+/** Whether a table shows all its rows without a scroll bar of its own, also when there are so many. */
+const isShownWhole = (table: Locator, rows: number) =>
+  table.evaluate((element, count) => {
+    const row = element.querySelector('tbody tr');
+    for (let added = 0; added < count; added++) row?.after(row.cloneNode(true));
+    return element.scrollHeight === element.clientHeight;
+  }, rows);

@@ -1,7 +1,7 @@
 /** The overall status: the first thing an operator reads on the page. The gateway finds the alerts; the page adds what only it knows. */
 
 import { guides } from './docs-links.js';
-import { byId, formatAge, formatCount, formatTime, h, keyedList, setText } from './dom.js';
+import { byId, formatAge, formatCount, formatTime, h, keyedList, setText, setTextWithCode } from './dom.js';
 import { externalLink, newTabLink } from './external-links.js';
 
 const symbols = { critical: '■', warning: '▲', info: 'i' };
@@ -50,7 +50,10 @@ export function createAlerts() {
     const level = isLoading ? 'loading' : (levels[serious[0]?.severity] ?? 'good');
     const count = isLoading ? 'Loading…' : countText(serious);
     byId('alerts').dataset.level = level;
-    setText(byId('alerts-title'), isLoading ? count : `${answerOf(view)}: ${count}`);
+    setText(
+      byId('alerts-title'),
+      isLoading ? count : `${answerOf(view)}: ${count}${notesText(alerts.length - serious.length)}`,
+    );
     byId('overall').dataset.level = level;
     setText(byId('overall'), count);
     document.title = serious.length === 0 ? 'Penstock' : `(${serious.length}) Penstock`;
@@ -72,6 +75,8 @@ function numbered(alerts) {
 }
 
 const countText = ({ length }) => (length === 0 ? 'no active alerts' : formatCount(length, 'active alert'));
+
+const notesText = (number) => (number === 0 ? '' : `, ${formatCount(number, 'note')}`);
 
 /** While the page is cut off, it does not know whether customers can pay. */
 const answerOf = ({ canPay, connection }) =>
@@ -123,7 +128,7 @@ function createAlert({ severity }) {
     ),
     update({ id, text, href, guide, environment, links, action: what = '', since: sinceText }) {
       setText(link, text);
-      setText(action, what);
+      setTextWithCode(action, what);
       setText(since, sinceText === undefined ? '' : sinceOf(Date.parse(sinceText)));
       link.setAttribute('href', href ?? `#${sectionOf(id)}`);
       const urls = JSON.stringify([guide, environment, links]);

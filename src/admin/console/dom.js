@@ -25,6 +25,14 @@ export function setText(element, text) {
   if (element.textContent !== String(text)) element.textContent = text;
 }
 
+/** Like `setText`; what is between backticks becomes `code`. */
+export function setTextWithCode(element, text) {
+  const parts = text.split('`');
+  const plain = parts.join('');
+  if (element.textContent === plain) return;
+  element.replaceChildren(...parts.map((part, index) => (index % 2 === 1 ? h('code', {}, part) : part)));
+}
+
 /**
  * Renders a list and reuses the elements of items that stay, so that they keep the focus.
  *

@@ -9,6 +9,8 @@ import { paymentLink } from './payment-link.js';
 import { environmentBadge } from './production.js';
 import { createSignIn } from './sign-in.js';
 
+const readEverySeconds = 15;
+
 const [, environment, paymentId] = location.pathname.match(/^\/payments\/([^/]+)\/([^/]+)$/) ?? [];
 const panel = paymentId === undefined ? createList() : createHistory();
 const signIn = createSignIn({ onSignIn: open, onSignOut: () => signOut('') });
@@ -54,7 +56,7 @@ function createList() {
   return createPanel({
     section: 'payments',
     name: 'The list of payments',
-    everyMs: 15_000,
+    everyMs: readEverySeconds * 1_000,
     read: () => read(`/payments?${conditions}`),
     render({ payments, cursor, initiationsInDoubt }) {
       byId('payment-rows').replaceChildren(...payments.map(paymentRow));
@@ -77,7 +79,8 @@ const addressOf = (conditions) => `/payments?${new URLSearchParams(conditions)}`
 
 function summaryOf(payments, cursor) {
   const count = payments.length === 0 ? 'No payment' : formatCount(payments.length, 'payment');
-  return cursor === null ? `${count}.` : `${count} on this page. Older ones may follow.`;
+  const place = cursor === null ? '.' : ' on this page. Older ones may follow.';
+  return `${count}${place} Read again every ${readEverySeconds} seconds.`;
 }
 
 /** What a field of local time contains for a time in UTC. */
@@ -108,7 +111,7 @@ function createHistory() {
   return createPanel({
     section: 'payment',
     name: 'The payment',
-    everyMs: 15_000,
+    everyMs: readEverySeconds * 1_000,
     read: () => read(`/payments/${environment}/${paymentId}`),
     render({ payment, history, complete }) {
       const { status, statusSince } = payment;

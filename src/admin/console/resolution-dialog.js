@@ -54,6 +54,6 @@ export const outcomeFields = (legend) =>
     'fieldset',
     {},
     h('legend', {}, legend),
-    radioOption('outcome', 'happened', 'Executed: a repeat gets this outcome and is not sent to the bank'),
+    radioOption('outcome', 'happened', 'Executed: a repeat gets 409 and is not sent to the bank'),
     radioOption('outcome', 'did-not-happen', 'Not executed: a repeat is sent to the bank'),
   );

@@ -57,7 +57,7 @@ test('penstock environment shows, refuses and performs switches, and penstock au
   assert.equal(done.exitCode, 0, done.stderr);
   assert.match(
     done.stdout,
-    /^ok {5}tcp .*\nok {5}answer .*\n {20}The bank does not know probePath.*\nNo request in sandbox was judged .*\nNew payments go to production now\.\n$/,
+    /^ok {5}tcp .*\nok {5}answer .*\n {20}The connection works\. The bank does not know probePath.*\nNo request in sandbox was judged .*\nNew payments go to production now\.\n$/,
   );
   assert.equal((await call(served.url, initiation)).header('Penstock-Environment'), 'production');
 
@@ -131,7 +131,7 @@ test('penstock in-doubt lists and resolves a request in doubt, which updates the
   const done = await run(served, 'in-doubt', requestId, 'happened', ...said);
   assert.deepEqual(
     [done.exitCode, done.stdout],
-    [0, 'Resolved: happened. The gateway answers a repeat with this outcome.\n'],
+    [0, 'Resolved: happened. A repeat gets 409 with the paymentId.\n'],
   );
 
   assert.equal((await run(served, 'in-doubt')).stdout, 'No request is in doubt.\n');

@@ -296,7 +296,22 @@ const cases: Readonly<Record<string, Case>> = {
       ],
     },
     found: ['warning circuit-open-for-tenant production'],
-    text: /is not closed for shop; it is for the others\./,
+    text: /^The write circuit of production is open for shop, closed for the others\.$/,
+  },
+  'a circuit that is open for one tenant, and on probation for another one': {
+    facts: {
+      circuits: [
+        {
+          ...circuit,
+          tenants: [
+            { tenant: 'shop', state: 'half-open', until: null, reason: null, cause: null },
+            { tenant: 'rival', state: 'probation', until: null, reason: null, cause: null },
+          ],
+        },
+      ],
+    },
+    found: ['warning circuit-open-for-tenant production'],
+    text: /is open or on probation for shop and rival, closed for the others\.$/,
   },
   'a lowered rate': {
     facts: { limiters: [{ ...limiter, perSecond: 15.93 }] },

@@ -82,9 +82,21 @@ describe('penstock in-doubt', () => {
     });
     const options = { reason, payment: 'p-1', confirm: 'production' };
     const { lines } = await inDoubt(call, options, request.xRequestId, 'happened');
-    assert.deepEqual(lines, ['Resolved: happened. The gateway answers a repeat with this outcome.']);
+    assert.deepEqual(lines, ['Resolved: happened. A repeat gets 409 with the paymentId.']);
     const body = { outcome: 'happened', reason, paymentId: 'p-1', confirm: 'production' };
     assert.deepEqual(calls.at(-1), ['POST', '/in-doubt/attempt.id', body]);
+  });
+
+  test('says that a repeat gets no paymentId if nobody knows it', async () => {
+    const { call } = fakeAdminApi({
+      'GET /in-doubt': [request, { ...other, paymentId: 'p-1' }],
+      'POST /in-doubt/attempt.id': { id: request.id, outcome: 'happened' },
+      'POST /in-doubt/other.id': { id: other.id, outcome: 'happened' },
+    });
+    const unknown = await inDoubt(call, { reason }, request.id, 'happened');
+    assert.match(unknown.lines.join(), /A repeat gets 409 without a paymentId/);
+    const known = await inDoubt(call, { reason }, other.id, 'happened');
+    assert.match(known.lines.join(), /A repeat gets 409 with the paymentId/);
   });
 
   test('resolves none of several requests with one X-Request-ID, and lists them', async () => {
