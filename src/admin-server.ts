@@ -108,6 +108,7 @@ export function createAdminServer({
     switchEnvironment: createSwitchEnvironment({
       active: activeEnvironment,
       audit,
+      environmentNames: () => currentConfig.value.environments.all.map(({ name }) => name),
       preflight,
       compareContracts: compareTo,
       isSwitchBack,

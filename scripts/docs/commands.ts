@@ -1,6 +1,6 @@
 /** Generates docs/operations/commands.md from the table of commands. */
 
-import { type Command, optionRow } from '../../src/commands/command.ts';
+import { type Command, descriptionFor, optionRow } from '../../src/commands/command.ts';
 import { usageOf } from '../../src/commands/command-line.ts';
 import { commands } from '../../src/commands/command-table.ts';
 import { exitCodeMeanings } from '../../src/commands/exit-codes.ts';
@@ -71,7 +71,7 @@ function sectionOf(command: Command): readonly string[] {
               code(syntax),
               choices ? `${description} (${choices.map(code).join(', ')})` : description,
             ]),
-            ...options.map(optionRow).map(({ flags, description }) => [code(flags), description]),
+            ...options.map(optionRow).map((row) => [code(row.flags), descriptionFor(row, command)]),
           ],
         ),
     'Example:',

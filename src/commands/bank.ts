@@ -83,7 +83,13 @@ function settingsWithTls(baseUrl: string, certFile: string, clientCa: string | u
  */
 export function listenError(thrown: unknown, advice: string): CommandError {
   const { code, address, port, message } = systemError(thrown);
-  const text = code === 'EADDRINUSE' ? `${code}: port ${port} of ${address} is in use; ${advice}` : message;
+  const isHost = ['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EINVAL'].includes(code ?? '');
+  const text =
+    code === 'EADDRINUSE'
+      ? `${code}: port ${port} of ${address} is in use; ${advice}`
+      : isHost
+        ? `${code}: this is no address of this machine; name one with --host, such as 127.0.0.1`
+        : message;
   return new CommandError(exitCodes.refused, text, { cause: thrown });
 }
 

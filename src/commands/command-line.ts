@@ -7,6 +7,7 @@ import { version } from '../version.ts';
 import {
   type Command,
   commandNamed,
+  descriptionFor,
   hasValue,
   type OptionName,
   type OptionRow,
@@ -80,7 +81,7 @@ function addCommand(program: Parser, command: Command, execute: Execute): void {
     const argument = new Argument(syntax, description);
     parser.addArgument(choices ? argument.choices(choices) : argument);
   }
-  for (const option of options) parser.addOption(parserOption(option));
+  for (const option of options) parser.addOption(parserOption(option, command));
   parser.action(() => execute(command, parser.optsWithGlobals<Options>(), wordsOf(parser)));
 }
 
@@ -100,9 +101,9 @@ function subcommandOf(parent: Parser, word: string): Parser {
 const wordsOf = ({ processedArgs }: Parser): readonly string[] =>
   processedArgs.flat().filter((word) => word !== undefined);
 
-function parserOption(name: OptionName): Option {
+function parserOption(name: OptionName, command?: Command): Option {
   const row = optionRow(name);
-  const option = new Option(row.flags, row.description);
+  const option = new Option(row.flags, descriptionFor(row, command));
   return hasValue(row) ? option.argParser((value, previous) => parseValue(row, value, previous)) : option;
 }
 

@@ -30,12 +30,15 @@ interface CommandArgument {
 export interface OptionRow {
   /** In the syntax of the parser: `--name`, or `--name <value>`. */
   readonly flags: `--${string}`;
+  /** For commands without their own text. */
   readonly description: string;
+  /** By the name of the command. */
+  readonly descriptions?: Readonly<Record<string, string>>;
   /** For options whose value may be an empty text. */
   readonly mayBeEmpty?: true;
 }
 
-/** Every option. An option means the same for all commands that have it. */
+/** Every option. */
 const optionRows = {
   config: {
     flags: '--config <file>',
@@ -64,8 +67,10 @@ const optionRows = {
   csv: { flags: '--csv', description: 'print CSV, for a spreadsheet' },
   strict: {
     flags: '--strict',
-    description:
-      'treat warnings as errors; contract compare: exit with 1 if a switch must acknowledge a difference, or nothing is known',
+    description: 'treat warnings as errors',
+    descriptions: {
+      'contract compare': 'exit with 1 if a switch must acknowledge a difference, or nothing is known',
+    },
   },
   connect: {
     flags: '--connect',
@@ -92,7 +97,8 @@ const optionRows = {
   },
   client: {
     flags: '--client <name>',
-    description: 'only this client; init: a name for the TPP system that may call the gateway',
+    description: 'only this client',
+    descriptions: { init: 'name of the TPP system that may call the gateway' },
   },
   bankError: {
     flags: '--bank-error <code>',
@@ -108,19 +114,23 @@ const optionRows = {
   },
   status: {
     flags: '--status <code>',
-    description: 'search: only this status of the response; payments: only this last transaction status',
+    description: 'only this status of the response',
+    descriptions: { payments: 'only this last transaction status' },
   },
   outcome: {
     flags: '--outcome <outcome>',
-    description:
-      'only this outcome: in-doubt, or, for payments, executed, rejected, cancelled, pending or unknown, and for search, succeeded, refused-by-bank, failed or refused',
+    description: 'only this outcome: succeeded, refused-by-bank, failed, refused or in-doubt',
+    descriptions: {
+      payments: 'only this outcome: executed, rejected, cancelled, pending, unknown or in-doubt',
+    },
   },
   cursor: { flags: '--cursor <cursor>', description: 'continue the list, as the page before said' },
   level: { flags: '--level <level>', description: 'only this level: harmful, notable or usual' },
   direction: { flags: '--direction <direction>', description: 'only request, or only response' },
   days: {
     flags: '--days <number>',
-    description: 'how many days of UTC, today included (default: 30; compare: 7)',
+    description: 'how many days of UTC, today included (default: 30)',
+    descriptions: { 'contract compare': 'how many days of UTC, today included (default: 7)' },
   },
   olderThan: {
     flags: '--older-than <duration>',
@@ -132,7 +142,8 @@ const optionRows = {
   },
   to: {
     flags: '--to <value>',
-    description: 'only requests or payments until this time; environment moved: the new baseUrl of the bank',
+    description: 'only requests or payments until this time',
+    descriptions: { 'environment moved': 'the new baseUrl of the bank' },
   },
   error: {
     flags: '--error <code>',
@@ -193,8 +204,10 @@ const optionRows = {
   },
   port: {
     flags: '--port <port>',
-    description:
-      'port to listen on (bank: default 9101, 0 takes any free one); the demo takes this one and the next four',
+    description: 'port to listen on; 0 takes any free one (default: 9101)',
+    descriptions: {
+      demo: 'first of five ports, one after the other (default: 8080 for TPP systems, 9090 for operators, 9101 to 9103)',
+    },
   },
   host: { flags: '--host <address>', description: 'address to listen on (default: 127.0.0.1)' },
   name: {
@@ -248,6 +261,12 @@ export function reasonIn({ reason }: Options): string {
 
 /** The row of an option, with its optional members. */
 export const optionRow = (name: OptionName): OptionRow => optionRows[name];
+
+/** What the option means for a command. */
+export const descriptionFor = (
+  { description, descriptions }: OptionRow,
+  command: Pick<Command, 'name'> | undefined,
+): string => descriptions?.[command?.name ?? ''] ?? description;
 
 export const allOptionRows: readonly OptionRow[] = Object.values(optionRows);
 

@@ -1,6 +1,14 @@
 /** Completes a command line, for the scripts that shells load (completion-scripts.ts). */
 
-import { allOptionRows, type Command, commandNamed, flagOf, hasValue, optionRow } from './command.ts';
+import {
+  allOptionRows,
+  type Command,
+  commandNamed,
+  descriptionFor,
+  flagOf,
+  hasValue,
+  optionRow,
+} from './command.ts';
 import { type CommandOutput, success } from './command-output.ts';
 
 interface Candidate {
@@ -54,7 +62,7 @@ function readWords(words: readonly string[]) {
 function optionsOf(command: Command | undefined, given: readonly string[]): readonly Candidate[] {
   const options = (command?.options ?? []).map((name) => {
     const row = optionRow(name);
-    return { word: flagOf(row), description: row.description };
+    return { word: flagOf(row), description: descriptionFor(row, command) };
   });
   const general = [{ word: '--help', description: 'print the help' }];
   if (!command) general.push({ word: '--version', description: 'print the version' });

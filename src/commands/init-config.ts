@@ -76,6 +76,10 @@ export const isStored = ({ database }: InitAnswers): boolean => database !== 'me
 
 export const isPostgres = ({ database = '' }: InitAnswers): boolean => /^postgres(ql)?:/.test(database);
 
+/** The file of a SQLite database; `undefined` for another database. */
+export const sqliteFile = (answers: InitAnswers): string | undefined =>
+  isStored(answers) && !isPostgres(answers) ? pathsOf(answers).databaseFile : undefined;
+
 function pathsOf({ output = '', client, operator, database = '' }: InitAnswers) {
   const folder = dirname(resolve(output));
   const file = database.replace(/^sqlite:?/, '');
@@ -139,6 +143,8 @@ export function configText(answers: InitAnswers, secrets: NewSecrets): string {
   }) as typeof document.contents; // of a mapping, a mapping
   document.commentBefore = [...header, ...(bank?.notes ?? [])].map((line) => ` ${line}`).join('\n');
   addComments(document.contents, []);
+  const added = document.getIn(['clients', 0]);
+  if (isMap(added)) added.comment = notificationsComment(answers);
   return document.toString({ lineWidth: 0, flowCollectionPadding: true });
 }
 
@@ -148,7 +154,18 @@ const header = [
   'All other settings have their defaults: docs/configuration.md. Those that most installations change sooner or later: shaping.rate,',
   "the bank's rate limit (docs/operations/shaping.md); listen.tls (docs/operations/proxies.md); environments.NAME.signing",
   '(docs/operations/certificates.md). config/production.example.yaml shows them.',
+  'The pages under docs/ are at https://github.com/penstock-gateway/penstock/tree/main/docs',
 ];
+
+/** The settings with which the client may have webhooks. */
+const notificationsComment = (answers: InitAnswers) =>
+  [
+    'notifications: # webhooks with the status of payments: docs/operations/webhooks.md',
+    '  urls: [https://tpp.example/psd2] # where the client may have them sent',
+    `  secretFile: ${JSON.stringify(join(pathsOf(answers).folder, `${answers.client}.whsec`))} # echo "whsec_$(openssl rand -base64 32)"`,
+  ]
+    .map((line) => ` ${line}`)
+    .join('\n');
 
 function stateOf(answers: InitAnswers) {
   const { database, redis } = answers;

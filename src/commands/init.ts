@@ -1,9 +1,9 @@
 /** `penstock init`: writes a configuration from options, and from answers if there is a terminal. Never overwrites a file. */
 
-import { randomBytes } from 'node:crypto';
-import { closeSync, existsSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { closeSync, existsSync, openSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import type { Readable, Writable } from 'node:stream';
 import { loadConfigAndFiles } from '../config/load.ts';
@@ -21,6 +21,7 @@ import {
   problemsOf,
   type SecretFile,
   secretFiles,
+  sqliteFile,
 } from './init-config.ts';
 
 /** Where questions are asked. */
@@ -77,7 +78,7 @@ const questions: readonly Question[] = [
   { name: 'output', text: 'File to write', fallback: () => 'penstock.yaml' },
   {
     name: 'bankLike',
-    text: 'Interface of the bank, or nothing for one that is not here',
+    text: 'Interface of the bank. Press Enter if your bank is not in the list',
     fallback: () => '',
   },
   { name: 'sandboxUrl', text: "URL of the bank's sandbox, or nothing", fallback: () => '' },
@@ -131,20 +132,25 @@ async function askForRest(given: Answers, secrets: NewSecrets, terminal: Termina
   };
   try {
     let answers: Answers = { ...given };
-    for (const { name, text, fallback } of questions.filter((question) => !isGiven(question))) {
+    const open = questions.filter((question) => !isGiven(question));
+    for (let index = 0; index < open.length; ) {
+      const { name, text, fallback } = open[index] as Question; // the condition of the loop
       if (name === 'bankLike') say(`Interfaces with an example: ${bankNames().join(', ')}`);
       const usual = name === 'operator' ? (userName() ?? fallback()) : fallback();
-      for (;;) {
-        const answer = (await ask(`${text}${usual === '' ? '' : ` [${usual}]`}: `)) || usual;
-        const tried = { ...answers, [name]: answer };
-        const [problem] = problemsIn(tried, secrets, [name]);
-        if (problem !== undefined) {
-          say(problem);
-          continue;
-        }
-        answers = tried;
-        break;
+      const answer = (await ask(`${text}${usual === '' ? '' : ` [${usual}]`}: `)) || usual;
+      if (name === 'productionUrl' && !answer && !answers.sandboxUrl) {
+        say('Penstock needs the URL of the sandbox, of the production API, or both.');
+        if (given.sandboxUrl === undefined) index -= 1;
+        continue;
       }
+      const tried = { ...answers, [name]: answer };
+      const [problem] = problemsIn(tried, secrets, [name]);
+      if (problem !== undefined) {
+        say(problem);
+        continue;
+      }
+      answers = tried;
+      index += 1;
     }
     return answers;
   } finally {
@@ -202,17 +208,19 @@ function allProblems(answers: Answers, secrets: NewSecrets): readonly Problem[] 
     ...(client ? [] : [problemOf('client', 'missing; name the TPP system that may call the gateway')]),
     ...(databases.test(database) ? [] : [problemOf('database', `expected ${databaseExpected}`)]),
   ];
+  const databaseProblem = (what: string) => problemOf('database', what);
   try {
     const complete = completed(answers);
     const wrong = problemsOf(complete, secrets)
-      .filter(({ path }) => path.join() !== 'environments') // without one: see above
+      .filter(({ path }) => !['environments', 'state,file'].includes(path.join())) // see above, and below
       .map(({ option, path, message }) =>
         option === undefined ? { option, text: `${path.join('.')}: ${message}` } : problemOf(option, message),
       );
     const taken = filesOf(complete, secrets)
       .filter(({ file }) => existsSync(file))
       .map(({ option, file }) => problemOf(option, `${file} exists, and is not overwritten; ${otherFile}`));
-    return [...problems, ...wrong, ...taken];
+    const shared = sharedFiles(complete, secrets).map(({ option, what }) => problemOf(option, what));
+    return [...problems, ...wrong, ...shared, ...taken, ...formerDatabase(complete).map(databaseProblem)];
   } catch (thrown) {
     if (thrown instanceof CommandError) return [...problems, { option: 'bankLike', text: thrown.message }];
     throw thrown;
@@ -249,6 +257,52 @@ const filesOf = (answers: InitAnswers, secrets: NewSecrets) => [
   ...secretFiles(answers, secrets),
 ];
 
+/** With a new encryption key, the gateway could not read the stored responses, so it could not replay them. */
+function formerDatabase(answers: InitAnswers): readonly string[] {
+  const file = sqliteFile(answers);
+  if (file === undefined || !existsSync(file)) return [];
+  return [
+    `${file} exists, and the new encryption key does not fit a former database; name another file with --database sqlite:FILE, or another folder with --output`,
+  ];
+}
+
+/** Files that would have two purposes, each with the option that can change the second one. */
+function sharedFiles(answers: InitAnswers, secrets: NewSecrets) {
+  const database = sqliteFile(answers);
+  const files: readonly Omit<SecretFile, 'content'>[] = [
+    { file: resolve(answers.output ?? ''), purpose: 'the configuration', option: 'output' },
+    ...secretFiles(answers, secrets),
+    // SQLite has two more files beside the database.
+    ...(database === undefined ? [] : ['', '-wal', '-shm']).map((ending) => ({
+      file: `${database}${ending}`,
+      purpose: 'the database',
+      option: 'database' as const,
+    })),
+  ];
+  const paths = files.map(({ file }) => withRealFolder(file));
+  return files.flatMap(({ file, option, purpose }, index) => {
+    const first = paths.indexOf(paths[index] ?? '');
+    const other = files[first];
+    if (!other || first === index) return [];
+    const names = [...new Set([option, other.option, 'output' as const])].map((name) =>
+      flagOf(optionRow(name)),
+    );
+    const what = `${file} cannot be both ${withoutAdvice(other.purpose)} and ${withoutAdvice(purpose)}; change ${names.join(' or ')}`;
+    return [{ option, what }];
+  });
+}
+
+const withoutAdvice = (purpose: string) => purpose.replace(/[,;].*/, '');
+
+/** Two names of one folder are the same. */
+function withRealFolder(file: string): string {
+  try {
+    return join(realpathSync(dirname(file)), basename(file));
+  } catch {
+    return file; // a folder that does not exist has one name
+  }
+}
+
 /**
  * Creates all files, or none. They are for the user alone.
  *
@@ -256,8 +310,10 @@ const filesOf = (answers: InitAnswers, secrets: NewSecrets) => [
  */
 function writeNewFiles(files: readonly { readonly file: string; readonly content: string }[]): void {
   const created: string[] = [];
+  let current = '';
   try {
     for (const { file, content } of files) {
+      current = file;
       const descriptor = openSync(file, 'wx', 0o600);
       created.push(file);
       try {
@@ -268,26 +324,30 @@ function writeNewFiles(files: readonly { readonly file: string; readonly content
     }
   } catch (cause) {
     for (const file of created) rmSync(file, { force: true });
-    const { code, path } = cause as NodeJS.ErrnoException; // node:fs throws no other errors
-    const what =
-      code === 'EEXIST'
-        ? `${path} exists, and is not overwritten; ${otherFile}`
-        : `${code}: ${path}; name a file in a folder that exists, and in which you may write, with --output`;
-    throw new CommandError(exitCodes.refused, `${what}. Nothing was written.`, { cause });
+    const { code = '' } = cause as NodeJS.ErrnoException; // node:fs throws no other errors
+    throw new CommandError(exitCodes.refused, `${writeProblem(code, current)}. Nothing was written.`, {
+      cause,
+    });
   }
+}
+
+function writeProblem(code: string, file: string): string {
+  if (code === 'EEXIST') return `${file} exists, and is not overwritten; ${otherFile}`;
+  const advice = ['ENOENT', 'ENOTDIR', 'EACCES', 'EROFS'].includes(code)
+    ? '; name a file in a folder that exists, and in which you may write, with --output'
+    : '';
+  return `${code}: ${file}${advice}`;
 }
 
 /** What was written, and what to do next. */
 function report(file: string, answers: InitAnswers, created: readonly SecretFile[]): CommandOutput {
   const loaded = loadConfigAndFiles(file, {});
   const missing = loaded.kind === 'invalid' ? loaded.errors : [];
+  const keyFile = created[0]?.file ?? '';
   const next = [
     ...(missing.length > 0 ? [['Put these files there:', ...missing]] : []),
     ...(loaded.warnings.length > 0 ? [['Change what the check warns of:', ...loaded.warnings]] : []),
     ...addressAdvice(answers),
-    ...(answers.client
-      ? [[`Give ${answers.client} its API key, and delete the file: ${shellWord(created[0]?.file ?? '')}`]]
-      : []),
     ...passwordAdvice(answers),
     ['Check the configuration:', commandLine('check', file)],
     ...(isStored(answers) ? [['Create the tables:', commandLine('migrate', file)]] : []),
@@ -296,6 +356,10 @@ function report(file: string, answers: InitAnswers, created: readonly SecretFile
       'Ask it in another shell whether customers can pay:',
       `${commandLine('status', file)} --token-file ${shellWord(created[1]?.file ?? '')}`,
     ],
+    ...(answers.sandboxUrl
+      ? [['Send a payment to the sandbox; some banks require other fields:', ...paymentWith(keyFile)]]
+      : []),
+    [`Give ${answers.client} its API key, and delete the file: ${shellWord(keyFile)}`],
   ];
   const lines = [
     'Written, readable for you only:',
@@ -314,6 +378,15 @@ function report(file: string, answers: InitAnswers, created: readonly SecretFile
     next,
   });
 }
+
+/** A payment that a sandbox accepts which follows the standard. A repeat of the command pays nothing: the id is the same. */
+const paymentWith = (keyFile: string) => [
+  'curl -si http://127.0.0.1:8080/berlingroup/v1/payments/sepa-credit-transfers \\',
+  `  -H "X-API-Key: $(cat ${shellWord(keyFile)})" -H 'X-Request-ID: ${randomUUID()}' \\`,
+  "  -H 'PSU-IP-Address: 192.0.2.1' -H 'Content-Type: application/json' -w '\\n' \\",
+  `  -d '{"instructedAmount":{"currency":"EUR","amount":"1.00"},"debtorAccount":{"iban":"DE40100100103307118608"},`,
+  `       "creditorName":"Shop","creditorAccount":{"iban":"DE02100100109307118603"}}'`,
+];
 
 /** If the example has a path that the address lacks. */
 function addressAdvice({ bank, sandboxUrl, productionUrl }: InitAnswers): readonly (readonly string[])[] {

@@ -1,5 +1,6 @@
 /** Cross-checks: settings that contradict each other although each is valid by itself. */
 
+import { resolve } from 'node:path';
 import type { ReadFile } from '../certificates/file-watcher.ts';
 import { type ConfigError, formatPath } from './config-errors.ts';
 import { closestName } from './did-you-mean.ts';
@@ -22,6 +23,8 @@ export type CrossCheck = (config: Config, context: CrossCheckContext) => readonl
 
 /** Facts that are not in the configuration itself. */
 export interface CrossCheckContext {
+  /** The name of the configuration file, if there is one. */
+  readonly file?: string | undefined;
   /** Whether PENSTOCK_ADMIN_TOKEN contains a token. */
   readonly adminToken: boolean;
   /** Whether PENSTOCK_ADMIN_OIDC_CLIENT_SECRET contains a secret. */
@@ -60,6 +63,7 @@ export const settingCrossChecks: readonly CrossCheck[] = [
   redisTlsWithoutTls,
   proxyCredentialsWithoutProxy,
   postgresAndFile,
+  databaseInFileOfAnotherSetting,
   sharedPortWithoutPostgres,
   severalInstancesWithoutPostgres,
   passwordInFile,
@@ -363,6 +367,29 @@ function postgresAndFile({ state }: Config): readonly ConfigError[] {
   return [{ path: ['state', 'file'], related: [['state', 'postgres']], message }];
 }
 
+/** SQLite would refuse the file, or create a database where a key should be. */
+function databaseInFileOfAnotherSetting(config: Config, { file }: CrossCheckContext): readonly ConfigError[] {
+  const { state } = config;
+  if (state.file === null) return [];
+  const database = resolve(state.file);
+  const isConfig = file !== undefined && resolve(file) === database;
+  const names = [...(isConfig ? ['the configuration'] : []), ...settingsOfFile(config, database)];
+  return names.map((name) => ({
+    path: ['state', 'file'],
+    message: `this is also the file of ${name}; name another file for the database`,
+  }));
+}
+
+/** The keys of the settings that name the file, such as `tokenFile`. */
+function settingsOfFile(section: unknown, file: string): readonly string[] {
+  if (typeof section !== 'object' || section === null) return [];
+  return Object.entries(section).flatMap(([key, value]) =>
+    typeof value === 'string' && key.endsWith('File') && resolve(value) === file
+      ? [key]
+      : settingsOfFile(value, file),
+  );
+}
+
 function sharedPortWithoutPostgres({ listen, state }: Config): readonly ConfigError[] {
   if (!listen.reusePort || state.postgres !== null) return [];
   const message =
@@ -382,7 +409,8 @@ function passwordInFile({ state }: Config, { isFromVariable }: CrossCheckContext
     state.redis === null ? [] : state.redis.kind === 'single' ? [state.redis.url] : state.redis.urls;
   const redis = redisUrls.map(redisUrl).some((url) => url?.username || url?.password);
   const [database] = (state.postgres === null ? undefined : postgresUrls(state.postgres)) ?? [];
-  const postgres = database && (database.password !== '' || database.searchParams.has('password'));
+  const parameters = [...(database?.searchParams.keys() ?? [])];
+  const postgres = database?.password || parameters.some((name) => /password/i.test(name));
   const found = [redis ? 'redis' : [], postgres ? 'postgres' : []].flat();
   return found
     .filter((name) => !isFromVariable(['state', name]))

@@ -173,6 +173,7 @@ function loadText(
   const overridden = applyVariables(withoutEmptySections(yaml.tree), variables);
   const sources = { file, yaml, overridden };
   const context = {
+    file,
     read,
     adminToken: Boolean(variables.PENSTOCK_ADMIN_TOKEN),
     oidcClientSecret: Boolean(variables.PENSTOCK_ADMIN_OIDC_CLIENT_SECRET),

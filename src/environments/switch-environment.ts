@@ -44,6 +44,7 @@ export type SwitchEnvironment = (request: SwitchRequest) => Promise<SwitchOutcom
 interface SwitchDependencies {
   readonly active: ActiveEnvironment;
   readonly audit: AuditRecorder;
+  readonly environmentNames: () => readonly string[];
   /** @returns `undefined` if there is no environment of this name */
   readonly preflight: (environment: string) => Promise<PreflightReport> | undefined;
   /** What the environment would do with the requests of the active one; `undefined` if one is not configured. */
@@ -55,6 +56,7 @@ interface SwitchDependencies {
 export function createSwitchEnvironment({
   active,
   audit,
+  environmentNames,
   preflight,
   compareContracts,
   isSwitchBack,
@@ -84,7 +86,8 @@ export function createSwitchEnvironment({
       return { kind: 'refused', why: `switching to ${environment} must be confirmed by its name` };
     }
     const report = await preflight(environment);
-    if (!report) return { kind: 'refused', why: 'unknown environment' };
+    if (!report)
+      return { kind: 'refused', why: `unknown environment; expected ${environmentNames().join(' or ')}` };
     if (!report.ok && !force) return { kind: 'refused', why: 'the pre-flight failed', preflight: report };
     let notCompared: string | undefined;
     const contract = await comparisonFor(environment).catch((thrown: unknown) => {

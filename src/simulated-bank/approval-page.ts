@@ -77,7 +77,8 @@ async function pageFor(context: ApprovalContext, request: IncomingMessage): Prom
   if (!found) return message(404, 'Unknown payment', 'The bank has no such payment to approve.');
   if (method !== 'POST') {
     if (hasEnded(payments, found)) return endedPage(payments, found, 410);
-    if (!found.authorisation.decision) payments.decide(found.payment, found.authorisation, { kind: 'open' });
+    if (method === 'GET' && !found.authorisation.decision)
+      payments.decide(found.payment, found.authorisation, { kind: 'open' });
     return { status: 200, title: 'Approve this payment?', content: questionOf(context, found) };
   }
 
@@ -87,8 +88,8 @@ async function pageFor(context: ApprovalContext, request: IncomingMessage): Prom
     return message(403, 'Refused', 'Another web site has sent this form: open the link of the payment.');
   if (!(Number(request.headers['content-length']) <= maxBodyBytes))
     return message(413, 'Refused', 'Send decision=approve or decision=reject.');
-  const decision = new URLSearchParams(await text(request)).get('decision');
-  if (decision !== 'approve' && decision !== 'reject')
+  const [decision, ...others] = new URLSearchParams(await text(request)).getAll('decision');
+  if (others.length > 0 || (decision !== 'approve' && decision !== 'reject'))
     return message(400, 'Refused', 'Send decision=approve or decision=reject.');
   // Two clicks can arrive at once: the second one finds the decision of the first.
   const current = findAuthorisation(payments, request.url ?? '') ?? found;
@@ -179,18 +180,28 @@ function questionOf(
 function factsOf(payments: Payments, payment: Payment): string {
   const order = payment.order.toString('utf8');
   const { instructedAmount, debtorAccount, creditorName, creditorAccount, ...rest } = objectIn(order);
-  const amount = [Object(instructedAmount).amount, Object(instructedAmount).currency].join(' ').trim();
+  const { amount, currency } = Object(instructedAmount);
   const rows = {
-    Amount: amount,
-    Debtor: Object(debtorAccount).iban,
-    Creditor: [creditorName, Object(creditorAccount).iban].filter(Boolean).join(', '),
-    Remittance: rest.remittanceInformationUnstructured,
-    Status: payments.statusOf(payment),
-    Payment: payment.id,
+    Amount: [amount, currency],
+    Debtor: [Object(debtorAccount).iban],
+    Creditor: [creditorName, Object(creditorAccount).iban],
+    Remittance: [rest.remittanceInformationUnstructured],
+    Status: [payments.statusOf(payment)],
+    Payment: [payment.id],
   };
-  const shown = Object.entries(rows).filter(([, value]) => value !== undefined && value !== '');
-  const list = shown.map(([name, value]) => `<dt>${name}</dt><dd>${escapeHtml(String(value))}</dd>`).join('');
+  const list = Object.entries(rows)
+    .map(([name, values]) => [name, values.map(shownText).filter(Boolean).join(' ')])
+    .filter(([, shown]) => shown !== '')
+    .map(([name, shown = '']) => `<dt>${name}</dt><dd>${escapeHtml(shown)}</dd>`)
+    .join('');
   return `<dl>${list}</dl><details><summary>The whole order</summary><pre>${escapeHtml(order)}</pre></details>`;
+}
+
+/** A field of an order, which the bank does not validate. */
+function shownText(value: unknown): string {
+  if (value === undefined) return '';
+  if (typeof value === 'string') return value;
+  return typeof value === 'number' ? String(value) : '(not a text: see the whole order)';
 }
 
 function objectIn(order: string): Readonly<Record<string, unknown>> {

@@ -25,8 +25,8 @@ export interface BankOptions {
   /** Origin of absolute links, if clients reach the bank under another origin than it listens on. */
   readonly publicOrigin?: string;
   /**
-   * Whether `scaRedirect` leads to a page of this bank where a person approves or rejects, if the bank listens on loopback and its
-   * profile has no other link. Default: to a web site that does not exist.
+   * Whether `scaRedirect` leads to a page of this bank where a person approves or rejects, if the bank listens on loopback, demands no
+   * client certificate, and its profile has no other link. Default: to a web site that does not exist.
    */
   readonly approvalPage?: boolean;
   /** Default: the machine's time. */

@@ -25,6 +25,8 @@ export function createSimulatedBank(options: BankOptions = {}): SimulatedBank {
   const profile = profileOf(options);
   const { basePath } = profile;
 
+  /** No browser has the certificate that a bank may demand of its clients. */
+  const offersPage = options.approvalPage === true && options.tls?.requestCert !== true;
   const timings = { ...defaultTimings, ...options.timings };
   const conditions = createConditionWaiter();
   const log = createRequestLog(conditions.notify);
@@ -46,14 +48,14 @@ export function createSimulatedBank(options: BankOptions = {}): SimulatedBank {
 
   function approvalUrl(payment: Pick<Payment, 'id'>, authorisationId: string): string | undefined {
     const origin = listener.origin();
-    const isUsed = options.approvalPage === true && profile.links.scaRedirect === undefined;
+    const isUsed = offersPage && profile.links.scaRedirect === undefined;
     if (!isUsed || !isLoopback(new URL(origin).hostname)) return undefined;
     return origin + approvalPath(payment, authorisationId);
   }
 
   async function receive(request: IncomingMessage, response: ServerResponse, connection: BankConnection) {
     const { method = '', url = '', rawHeaders } = request;
-    if (options.approvalPage && isApproval(url)) {
+    if (offersPage && isApproval(url)) {
       const { authorisedAfterMs } = timings;
       const shared = { bankName: name, origin: listener.origin(), payments, clock, notifications };
       return answerApproval({ ...shared, authorisedAfterMs }, request, response);

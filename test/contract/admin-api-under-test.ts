@@ -152,6 +152,7 @@ export function startAdminApi(
     switchEnvironment: createSwitchEnvironment({
       active,
       audit,
+      environmentNames: () => ['sandbox', 'production'],
       preflight,
       compareContracts: contract.compareTo,
       isSwitchBack,

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, renameSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
@@ -13,9 +13,10 @@ import { call } from '../kit/call.ts';
 import { root, startCommand } from '../kit/command.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { startGateway } from '../kit/gateway.ts';
+import { failuresIn, measureExchange, startLoad } from '../kit/load.ts';
 import { initiation } from '../kit/request.ts';
 import { scopeOfAllTests } from '../kit/test-scope.ts';
-import { within } from '../kit/within.ts';
+import { until, within } from '../kit/within.ts';
 import { blocksOf, missingIn, textOf } from './blocks.ts';
 
 const page = 'docs/operations/certificates.md';
@@ -25,7 +26,9 @@ assert.ok(certificates && bankCommand);
 
 const life = scopeOfAllTests();
 const folder = temporaryFolder(life);
-execFileSync('sh', ['-ec', certificates.commands], { cwd: folder, stdio: 'pipe' });
+const otherFolder = temporaryFolder(life);
+for (const cwd of [folder, otherFolder])
+  execFileSync('sh', ['-ec', certificates.commands], { cwd, stdio: 'pipe' });
 
 const [program, ...args] = bankCommand.commands.trim().split(' ');
 assert.equal(program, 'penstock');
@@ -35,7 +38,8 @@ await bank.waitForOutput('Inject a fault');
 const printed = bank.stdout();
 
 const { baseUrl, tls } = parse(/^ {2}baseUrl:.*?(?=^\S)/ms.exec(printed)?.[0] ?? '');
-const files = { certFile: join(folder, 'qwac.crt'), keyFile: join(folder, 'qwac.key') };
+const filesIn = (of: string) => ({ certFile: join(of, 'qwac.crt'), keyFile: join(of, 'qwac.key') });
+const files = filesIn(folder);
 
 /** What a payment gets from a gateway with these settings in `environments.NAME.tls`. */
 async function payWith(t: TestContext, settings: object) {
@@ -67,11 +71,37 @@ describe('the rehearsal of certificates', () => {
     assert.equal(status, 201, text);
     const [received] = await askBank('requests');
     assert.equal(received?.clientCertificate, 'rehearsal-qwac');
+    const { href } = JSON.parse(text)._links.scaRedirect;
+    assert.match(href, /^https:\/\/sca\.bank\.example\//, 'no page that demands a client certificate');
+  });
+
+  test('fails no payment while the certificate and its key are replaced', async (t) => {
+    const issue = certificates.commands.replace(/^.*?(?=openssl req -newkey)/s, '');
+    const renewed = issue.replaceAll('qwac', 'renewed');
+    execFileSync('sh', ['-ec', renewed], { cwd: folder, stdio: 'pipe' });
+    const own = { certFile: join(folder, 'own.crt'), keyFile: join(folder, 'own.key') };
+    copyFileSync(files.certFile, own.certFile);
+    copyFileSync(files.keyFile, own.keyFile);
+    const settings = { environments: { sandbox: { baseUrl, tls: { ...tls, ...own } } } };
+    const gateway = await startGateway(t, settings);
+    const load = startLoad(t, { perSecond: 20 }, () =>
+      measureExchange(initiation, (one) => call(gateway.url, one)),
+    );
+    await load.hasSent(20);
+    for (const [from, to] of [
+      ['renewed.crt', own.certFile],
+      ['renewed.key', own.keyFile],
+    ] as const)
+      renameSync(join(folder, from), to);
+    const isUsed = async () => (await askBank('requests')).at(-1)?.clientCertificate === 'rehearsal-renewed';
+    await until(20_000, 'the bank gets the new certificate', isUsed);
+    assert.deepEqual(failuresIn(await load.stop()), {});
   });
 
   for (const [why, settings] of [
     ['remove `certFile` and `keyFile`', { caFile: tls.caFile }],
     ['remove `caFile`', files],
+    ['use a certificate of another CA', { ...tls, ...filesIn(otherFolder) }],
   ] as const) {
     test(`fails as the page says after the change: ${why}`, async (t) => {
       const row = textOf(page, section)

@@ -4,6 +4,7 @@ import { errorTable } from '../../request/errors.ts';
 import { lookUpReport } from '../../self-service/look-up-report.ts';
 import { jsonSchema } from './json-schema.ts';
 import { ref } from './payment-paths.ts';
+import { headersNamed } from './tpp-headers.ts';
 
 const codes = [
   'REQUEST_ID_INVALID',
@@ -12,6 +13,10 @@ const codes = [
   'METHOD_NOT_ALLOWED',
   'QUOTA_EXCEEDED',
   'STATE_UNAVAILABLE',
+  'REQUEST_TIMEOUT',
+  'EXPECTATION_FAILED',
+  'HEADERS_TOO_LARGE',
+  'INTERNAL',
 ] as const;
 
 /** @param servers without the segment of the standard */
@@ -39,7 +44,7 @@ export const lookUpPath = (servers: readonly object[]) => ({
       responses: {
         200: {
           description: 'The requests with this X-Request-ID.',
-          headers: { 'X-Request-ID': ref('headers', 'X-Request-ID') },
+          headers: headersNamed('X-Request-ID', 'Cache-Control'),
           content: { 'application/json': { schema: jsonSchema(lookUpReport) } },
         },
         ...Object.fromEntries(

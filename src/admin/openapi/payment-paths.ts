@@ -209,6 +209,7 @@ export const paymentComponents = {
     },
   },
   headers: {
+    'Cache-Control': header('`no-store`, unless the bank sends its own.'),
     'X-Request-ID': header('The id of the request.', { type: 'string', format: 'uuid' }),
     'Penstock-Environment': header('The environment of the bank that handled the request.'),
     'Penstock-Error': header('The code of an error that the gateway generated: docs/errors.md.'),

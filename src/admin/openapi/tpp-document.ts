@@ -116,7 +116,7 @@ function describeOperation(row: Row) {
     ...(requestBody && { requestBody }),
     responses: {
       ...successes(row),
-      ...(lane === 'write' && { '3XX': ref('responses', 'Redirected') }),
+      '3XX': ref('responses', 'Redirected'),
       ...Object.fromEntries(statusesOf(row).map((status) => [status, ref('responses', `Error${status}`)])),
       '4XX': ref('responses', 'RefusedByBank'),
       '5XX': ref('responses', 'FailedAtBank'),
@@ -228,11 +228,15 @@ function successes({ name }: Row): Readonly<Record<string, object>> {
       return read('The bulk payment.', { ...json(standardRef('shownBulkPayment')), ...xml('pain.001') });
     case 'getPaymentStatus':
       return {
-        200: answer('The status of the payment, as the bank sent it.', statusHeaders, {
-          ...json(standardRef('paymentStatus')),
-          ...xml('pain.002'),
-          'text/event-stream': { schema: { type: 'string' }, example: streamExample },
-        }),
+        200: answer(
+          'The status of the payment, as the bank sent it.',
+          [...statusHeaders, 'X-Accel-Buffering'],
+          {
+            ...json(standardRef('paymentStatus')),
+            ...xml('pain.002'),
+            'text/event-stream': { schema: { type: 'string' }, example: streamExample },
+          },
+        ),
         204: answer('`Last-Event-ID` is the event of a final status: do not connect again.', everyHeader),
         304: answer('The status has a tag of `If-None-Match`.', statusHeaders),
       };
@@ -278,6 +282,7 @@ const read = (description: string, content: object) => ({ 200: answer(descriptio
 
 const errorHeaders = [
   ...everyHeader,
+  'Cache-Status',
   'Penstock-Outcome',
   'Idempotent-Replayed',
   'Retry-After',
@@ -319,8 +324,9 @@ function errorResponses() {
 
 const otherResponses = {
   Redirected: answer(
-    'A redirect of the bank, which leaves open whether it has executed the request. Do not follow it.',
-    [...writeHeaders, 'Location'],
+    'A redirect of the bank. After a write, it leaves open whether the bank has executed the request. Do not follow it.',
+    [...writeHeaders, 'Cache-Status', 'Location'],
+    json({ type: 'object', additionalProperties: true }),
   ),
   RefusedByBank: answer('An error of the bank.', [...errorHeaders, 'Penstock-Error'], errorContent),
   FailedAtBank: answer(

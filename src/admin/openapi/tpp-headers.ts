@@ -254,6 +254,10 @@ export const responseHeaders = {
     description:
       'The explanation of the error code, with rel="help" (RFC 8288), if `listen.errorPageUrl` is set.',
   },
+  'X-Accel-Buffering': {
+    schema: { type: 'string', enum: ['no'] },
+    description: 'Of an event stream: proxies forward each event at once.',
+  },
   Allow: { schema: text, description: 'The methods that the path offers.' },
 } as const satisfies Readonly<Record<string, Header>>;
 

@@ -213,3 +213,16 @@ test('penstock bank reports a port that is in use, and exits', { timeout: 20_000
   );
   assert.equal(code, 1);
 });
+
+for (const [host, code] of [
+  ['192.0.2.1', 'EADDRNOTAVAIL'],
+  ['no-such-host.invalid', 'ENOTFOUND|EAI_AGAIN'],
+] as const)
+  test(`penstock bank reports the address ${host}, at which it cannot listen, and exits`, async () => {
+    const { exitCode, stderr } = await runCommand(['bank', '--port', '0', '--host', host]);
+    assert.match(
+      stderr,
+      new RegExp(`^(${code}): this is no address of this machine; name one with --host, `),
+    );
+    assert.equal(exitCode, 1);
+  });

@@ -69,6 +69,13 @@ describe('penstock check (H5)', () => {
     assert.match(stderr, /^PENSTOCK_LISTEN_PROT .*PENSTOCK_LISTEN_PORT/m);
   });
 
+  test('refuses the configuration file as the database', async (t) => {
+    const file = writeConfigFile(t, valid);
+    const { exitCode, stderr } = await run(['check', '--config', file], { PENSTOCK_STATE_FILE: file });
+    assert.match(stderr, /state\.file: this is also the file of the configuration; name another file/);
+    assert.equal(exitCode, 78);
+  });
+
   test('reports that a valid configuration is valid, and exits with 0', async (t) => {
     assert.deepEqual(await run(['check', '--config', writeConfigFile(t, valid)]), {
       exitCode: 0,

@@ -1,7 +1,7 @@
 /** `penstock init`, and what the other commands make of its configuration. */
 
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
+import { execFile, spawn, spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import {
@@ -15,6 +15,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
+import { promisify } from 'node:util';
 import { parse } from 'yaml';
 import { createSimulatedBank } from '../../../src/simulated-bank/server.ts';
 import { call } from '../../kit/call.ts';
@@ -97,6 +98,13 @@ describe('the configuration that penstock init writes', () => {
     assert.equal((await pay(key)).status, 201);
     assert.equal((await pay(key)).header('Idempotent-Replayed'), 'true');
     assert.equal(bank.payments.length, 1);
+
+    const curl = /^ *(curl .*?')$/ms.exec(stdout)?.[1]?.replace('http://127.0.0.1:8080', url) ?? '';
+    const shell = () => promisify(execFile)('sh', ['-ec', curl], { timeout: 20_000 });
+    assert.match((await shell()).stdout, /^HTTP\/1\.1 201 /);
+    assert.match((await shell()).stdout, /^Idempotent-Replayed: true\r$/im);
+    assert.equal(bank.payments.length, 2);
+    assert.match(stdout, /\n\d\. Give checkout its API key, and delete the file: .*checkout\.api-key\n$/);
 
     const status = await run(['status', '--url', adminUrl, '--token-file', join(folder, 'ann.token')]);
     assert.equal(status.exitCode, 0, status.stdout + status.stderr);
@@ -190,6 +198,21 @@ describe('penstock init overwrites nothing', () => {
       assert.equal(readFileSync(join(folder, name), 'utf8'), 'mine');
     });
 
+  for (const database of ['penstock.db', 'other.sqlite'])
+    test(`and refuses the former database ${database}, whose responses a new key could not read`, async (t) => {
+      const folder = temporaryFolder(t);
+      const output = join(folder, 'new.yaml');
+      writeFileSync(join(folder, database), 'mine');
+      const named = database === 'penstock.db' ? [] : ['--database', `sqlite:${join(folder, database)}`];
+      const { exitCode, stderr } = await run(['init', '--output', output, ...options, ...named]);
+      assert.match(
+        stderr,
+        /^--database: .* exists, and the new encryption key .* with --database sqlite:FILE/,
+      );
+      assert.equal(exitCode, 64);
+      assert.deepEqual(readdirSync(folder), [database]);
+    });
+
   test('and does not follow a symbolic link that leads nowhere', async (t) => {
     const folder = temporaryFolder(t);
     symlinkSync(join(folder, 'elsewhere'), join(folder, 'encryption.key'));
@@ -203,6 +226,7 @@ describe('penstock init overwrites nothing', () => {
   test('and names a folder that does not exist', async (t) => {
     const file = join(temporaryFolder(t), 'nowhere/penstock.yaml');
     const { exitCode, stderr } = await run(['init', '--output', file, ...options]);
+    assert.match(stderr, /; name a file in a folder that exists, .* with --output\. Nothing was written\.\n/);
     assert.equal(stderr.split(';')[0], `ENOENT: ${file}`);
     assert.equal(exitCode, 1);
   });
@@ -286,6 +310,18 @@ describe('penstock init refuses values', () => {
     ]);
     assert.equal(exitCode, 64);
   });
+});
+
+test('penstock init writes the webhooks of the client as a comment, which is valid without its marks', async (t) => {
+  const { file, folder } = await initialize(t, '--sandbox-url', 'https://bank.test', '--client', 'checkout');
+  const text = readFileSync(file, 'utf8');
+  assert.equal(parse(text).clients[0].notifications, undefined);
+  writeFileSync(file, text.replaceAll(/^( +)# (?=notifications:| {2}(?:urls|secretFile):)/gm, '$1'));
+  writeFileSync(join(folder, 'checkout.whsec'), `whsec_${'A'.repeat(43)}=\n`);
+  const { exitCode, stderr } = await run(['check', '--config', file]);
+  assert.equal(exitCode, 0, stderr);
+  const { clients } = parse(readFileSync(file, 'utf8'));
+  assert.equal(clients[0].notifications.secretFile, join(folder, 'checkout.whsec'));
 });
 
 test('penstock init writes odd paths as they are, without another setting', async (t) => {

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
+import { optionRow } from '../../../src/commands/command.ts';
 import { commands } from '../../../src/commands/command-table.ts';
 import { cleanVariables, findOlderNode, startCommand, writeConfigFile } from '../../kit/command.ts';
 import { startCommandRunner } from '../../kit/command-runner.ts';
@@ -44,6 +45,27 @@ describe('the command line', () => {
     const unknown = await penstock(['help', 'circuts']);
     assert.deepEqual([unknown.exitCode, unknown.stdout], [64, '']);
     assert.match(unknown.stderr, /^unknown command 'circuts'\n/);
+  });
+
+  test('says what an option means for the command of the help, and nothing about other commands', async () => {
+    for (const [command, option, meaning] of [
+      ['init', '--client <name>', 'name of the TPP system'],
+      ['search', '--client <name>', 'only this client\n'],
+      ['demo', '--port <port>', 'first of five ports'],
+      ['bank', '--port <port>', 'port to listen on; 0 takes any free one'],
+      ['check', '--strict', 'treat warnings as errors\n'],
+    ] as const) {
+      const { stdout } = await penstock([command, '--help']);
+      const [, text = ''] = stdout.split(`  ${option} `);
+      assert.ok(text.trimStart().startsWith(meaning), stdout);
+    }
+    for (const { options = [] } of commands)
+      for (const { descriptions = {} } of options.map(optionRow))
+        for (const name of Object.keys(descriptions))
+          assert.ok(
+            commands.some((command) => command.name === name),
+            name,
+          );
   });
 
   test('fits a terminal of 80 columns', async () => {

@@ -1,7 +1,8 @@
 /** The questions of `penstock init`. */
 
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import fs, { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { describe, type TestContext, test } from 'node:test';
@@ -41,11 +42,12 @@ function startInit(t: TestContext, options: Options = {}) {
 describe('the questions of penstock init', () => {
   test('have defaults, and are asked again after an answer that cannot be used', async (t) => {
     const { answer, result, config } = startInit(t);
-    await answer('Interface of the bank', 'nobody');
+    await answer('Interface of the bank. Press Enter if your bank is not in the list', 'nobody');
     await answer('--bank-like: no such example', 'deutsche-bank');
     await answer("URL of the bank's sandbox", '');
     await answer("URL of the bank's production API", '');
-    await answer('--sandbox-url or --production-url: missing', 'http://bank.test');
+    await answer('Penstock needs the URL of the sandbox, of the production API, or both.', '');
+    await answer("URL of the bank's production API", 'http://bank.test');
     await answer('--production-url: http: is allowed on loopback only', 'https://bank.test/pis/DE');
     await answer('Folder with the client certificates', '');
     await answer('Name of the TPP system', '');
@@ -87,6 +89,71 @@ describe('the questions of penstock init', () => {
     await answer("URL of the bank's sandbox", 'https://bank.test');
     end();
     await assert.rejects(result, { exitCode: 1, message: /Nothing was written/ });
+    assert.deepEqual(readdirSync(folder), []);
+  });
+});
+
+describe('penstock init writes nothing', () => {
+  const valid = { sandboxUrl: 'https://bank.test', client: 'checkout' };
+
+  for (const [output, options, why] of [
+    [
+      'penstock.db',
+      {},
+      /^--database: .*penstock\.db cannot be both the configuration and the database; change --database or --output\n/,
+    ],
+    ['penstock.db-wal', {}, /^--database: .* the configuration and the database/],
+    ['x.yaml', { database: 'x.yaml' }, /^--database: .* the configuration and the database/],
+    ['p.yaml', { database: 'link/p.yaml' }, /^--database: .* the configuration and the database/],
+    [
+      'p.yaml',
+      { database: 'checkout.api-key' },
+      /^--database: .* the API key of checkout and the database; change --database or --client or --output\n/,
+    ],
+    [
+      'p.yaml',
+      { database: 'operator.token' },
+      /^--database: .* the token of the operator operator and the database/,
+    ],
+    [
+      'p.yaml',
+      { database: 'encryption.key' },
+      /^--database: .* the key that encrypts stored responses and the database/,
+    ],
+    ['checkout.api-key', {}, /^--client: .* the configuration and the API key of checkout/],
+    ['operator.token', {}, /^--operator: .* the configuration and the token of the operator/],
+    [
+      'encryption.key',
+      {},
+      /^--output: .*encryption\.key cannot be both the configuration and the key that .*; change --output\n/,
+    ],
+  ] as const)
+    test(`if ${output} would have two purposes, with ${JSON.stringify(options)}`, async (t) => {
+      const folder = join(temporaryFolder(t), 'own');
+      mkdirSync(folder);
+      symlinkSync(folder, join(folder, 'link'));
+      const { database } = { database: undefined, ...options };
+      const given = database && { database: `sqlite:${join(folder, database)}` };
+      const result = init({ ...valid, output: join(folder, output), ...given }, undefined);
+      await assert.rejects(result, ({ message }) => {
+        assert.match(message, why);
+        assert.equal(message.split('\n').length, 2, message);
+        return true;
+      });
+      assert.deepEqual(readdirSync(folder), ['link']);
+    });
+
+  test('on a full disk, and names the file without advice about folders', async (t) => {
+    const folder = temporaryFolder(t);
+    const write = t.mock.method(fs, 'writeFileSync', () => {
+      throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
+    });
+    syncBuiltinESMExports();
+    const output = join(folder, 'penstock.yaml');
+    const result = init({ ...valid, output }, undefined);
+    write.mock.restore();
+    syncBuiltinESMExports();
+    await assert.rejects(result, { message: `ENOSPC: ${output}. Nothing was written.` });
     assert.deepEqual(readdirSync(folder), []);
   });
 });

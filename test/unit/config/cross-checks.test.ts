@@ -164,6 +164,20 @@ const contradictions: readonly (readonly [what: string, text: string, ...errors:
     `${minimalConfig}state: { redis: 'redis://r:6379', postgres: 'postgres://penstock@db:5432/penstock?password=hunter2' }`,
     ':2 state.postgres: credentials are not allowed in the configuration file; set the whole URL as PENSTOCK_STATE_POSTGRES',
   ],
+  ...['sslpassword', 'PASSWORD', 'pass%77ord'].map(
+    (name) =>
+      [
+        `a secret in the parameter ${name} of PostgreSQL in the file`,
+        `${minimalConfig}state: { redis: 'redis://r:6379', postgres: 'postgres://penstock@db:5432/penstock?${name}=hunter2' }`,
+        ':2 state.postgres: credentials are not allowed in the configuration file; set the whole URL as PENSTOCK_STATE_POSTGRES',
+      ] as const,
+  ),
+  [
+    'a database in the file of a key and of a token',
+    `${minimalConfig}state: { file: keys/one, encryptionKeyFile: ./keys/one }\nadmin: { tokenFile: keys/../keys/one }`,
+    ':2 state.file: this is also the file of encryptionKeyFile; name another file for the database',
+    ':2 state.file: this is also the file of tokenFile; name another file for the database',
+  ],
   [
     'a password of Redis in the file',
     `${minimalConfig}state: { redis: { cluster: ['redis://a:6379', 'redis://:hunter2@b:6379'] } }`,

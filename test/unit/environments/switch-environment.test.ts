@@ -31,6 +31,7 @@ function startSwitch(report = healthy, comparison?: ContractComparison | Error) 
   const switchEnvironment = createSwitchEnvironment({
     active,
     audit,
+    environmentNames: () => ['sandbox', 'staging', 'production'],
     preflight,
     async compareContracts() {
       if (comparison instanceof Error) throw comparison;
@@ -169,7 +170,11 @@ describe('a refused switch of the active environment', () => {
       { force: true },
       /must be confirmed/,
     ],
-    'is recorded and changes nothing: an unknown environment': ['nowhere', {}, /unknown environment/],
+    'is recorded and changes nothing: an unknown environment': [
+      'nowhere',
+      {},
+      /^unknown environment; expected sandbox or staging or production$/,
+    ],
     'is recorded and changes nothing: an unknown environment by force': [
       'nowhere',
       { force: true },

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { BankOptions } from '../../../src/simulated-bank/bank.ts';
-import { ask, pathOf, pay, startedBank } from './kit.ts';
+import { ask, initiation, jsonOrder, pathOf, pay, startedBank } from './kit.ts';
 
 const back = { 'TPP-Redirect-URI': 'https://tpp.example/ok?a=1&b=2', 'TPP-Nok-Redirect-URI': 'javascript:1' };
 const form = (decision: string, headers: Readonly<Record<string, string>> = {}) => ({
@@ -55,6 +55,40 @@ test('a rejected payment has the status RJCT, and a link back only to a web page
   assert.equal((await ask(bank, 'GET', sca)).json.scaStatus, 'failed');
 });
 
+test('the page shows orders whose fields are not texts, and records what the payer decides', async (t) => {
+  for (const field of [{ toString: 1 }, [{ toString: 1 }], null, true, 5]) {
+    const bank = await startedBank(t, { approvalPage: true });
+    const order = { ...JSON.parse(jsonOrder), creditorName: field, remittanceInformationUnstructured: field };
+    const accounts = { debtorAccount: { iban: field }, creditorAccount: { iban: field } };
+    const body = JSON.stringify({
+      ...order,
+      ...accounts,
+      instructedAmount: { amount: field, currency: field },
+    });
+    const paid = await ask(bank, 'POST', `${bank.path}/payments/sepa-credit-transfers`, {
+      headers: initiation,
+      body,
+    });
+    assert.equal(paid.status, 201, paid.text);
+    const { pathname } = new URL(paid.json._links.scaRedirect.href);
+    const shown = await ask(bank, 'GET', pathname);
+    assert.equal(shown.status, 200, shown.text);
+    assert.match(
+      shown.text,
+      field === 5 ? /<dt>Debtor<\/dt><dd>5<\/dd>/ : /<dd>\(not a text: see the whole order\)<\/dd>/,
+    );
+    assert.equal((await ask(bank, 'POST', pathname, form('approve'))).status, 200);
+  }
+});
+
+test('only GET opens the page: after HEAD, the payer still approves by itself', async (t) => {
+  const { bank, page, status } = await startPayment(t);
+  const head = await ask(bank, 'HEAD', page.pathname);
+  assert.deepEqual([head.status, head.text], [200, '']);
+  bank.clock.advance(6_000);
+  assert.equal((await status()).transactionStatus, 'ACTC');
+});
+
 test('a payer that approves by itself ends the authorisation for the page', async (t) => {
   const { bank, page } = await startPayment(t);
   bank.clock.advance(6_000);
@@ -77,6 +111,7 @@ test('the page refuses other hosts, other web sites, unknown payments and malfor
   assert.equal(await post({ 'Sec-Fetch-Site': 'cross-site' }), 403);
   assert.equal(await post({ 'Sec-Fetch-Site': 'same-site' }), 403);
   assert.equal(await post({}, 'maybe'), 400);
+  assert.equal(await post({}, 'approve&decision=reject'), 400);
   assert.equal(await post({}, 'x'.repeat(2_000)), 413);
   assert.equal((await ask(bank, 'DELETE', path)).headers.allow, 'GET, HEAD, POST');
   assert.equal((await ask(bank, 'GET', '/_bank/approve/none/none')).status, 404);
