@@ -111,12 +111,13 @@ def pay(base_url, api_key, request_id, body, was_sent=False, patience_s=60):
         else:
             is_unknown = answer.headers.get("Penstock-Outcome") == "unknown" or answer.status >= 500
             payment_id = None if is_unknown else payment_id_in(answer)
-            if payment_id:  # whatever the status: also with 401, and with 409 DUPLICATE_IN_DOUBT
+            if payment_id:  # also with 401, and with 409 DUPLICATE_IN_DOUBT
                 is_replay = answer.headers.get("Idempotent-Replayed") == "true"
                 print(f"paid{' before' if is_replay else ''}: {payment_id}")
                 return payment_id
             if not is_unknown and is_refused(answer, is_first=not was_sent):
-                raise RuntimeError(f"the payment was refused with {answer.status}: {answer.body!r}")
+                reason = answer.body.decode(errors="replace")
+                raise RuntimeError(f"the payment was refused with {answer.status}: {reason}")
             print(f"not known yet: {answer.status} {answer.headers.get('Penstock-Error', '')}")
         was_sent = True
         if time.monotonic() + pause_s > give_up_at:

@@ -39,7 +39,7 @@ outcome() {
   if [ "$STATUS" = 000 ]; then echo again
   elif ! has 'Penstock-Error:' && ! has 'Penstock-Environment:'; then echo again # not from the gateway
   elif has 'Penstock-Outcome: unknown' || [ "$STATUS" -ge 500 ]; then echo again
-  elif [ -n "$(payment_id)" ]; then echo paid # whatever the status: also with 401, and with 409 DUPLICATE_IN_DOUBT
+  elif [ -n "$(payment_id)" ]; then echo paid # also with 401, and with 409 DUPLICATE_IN_DOUBT
   elif has 'Penstock-Error: DUPLICATE_MISMATCH'; then echo mismatch
   elif has 'Penstock-Error: DUPLICATE' || [ "$STATUS" = 408 ] || [ "$STATUS" = 429 ]; then echo again
   elif has 'Penstock-Error:'; then # this attempt was not sent to the bank, but an earlier one may have been

@@ -132,7 +132,7 @@ function outcomeOf(answer: Answer | undefined, isFirst: boolean): Outcome | unde
 
   const content = contentOf(answer);
   const paymentId = paymentIdIn(content, headers);
-  if (paymentId) return { kind: 'accepted', paymentId }; // whatever the status: 201, 401, or 409 DUPLICATE_IN_DOUBT
+  if (paymentId) return { kind: 'accepted', paymentId }; // also with 401, and with 409 DUPLICATE_IN_DOUBT
   if (code === 'DUPLICATE_MISMATCH')
     throw new Error('This X-Request-ID belongs to another request, which may have made a payment.');
   if (code !== null)
