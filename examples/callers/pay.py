@@ -5,10 +5,13 @@
 The rules are those of docs/callers/submit-payments.md.
 """
 
+import http.client
 import json
+import re
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 import uuid
 
@@ -22,7 +25,16 @@ class Answer:
         self.body = response.read()
 
     def json(self):
-        return json.loads(self.body)
+        """Returns the object in the body; an empty one if there is none."""
+        try:
+            content = json.loads(self.body)
+        except ValueError:
+            return {}
+        return content if isinstance(content, dict) else {}
+
+
+class NoAnswer(Exception):
+    """No complete answer of the gateway: it is not known what happened."""
 
 
 class NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -36,44 +48,78 @@ opener = urllib.request.build_opener(NoRedirect)
 
 
 def call(base_url, api_key, method, path, request_id=None, body=None, headers=None):
-    """Returns an Answer of any status. Raises OSError if there is none: the outcome is then unknown."""
+    """Returns an Answer of any status. Raises NoAnswer."""
     fields = {"X-API-Key": api_key, "X-Request-ID": request_id or str(uuid.uuid4()), **(headers or {})}
     request = urllib.request.Request(base_url + path, data=body, headers=fields, method=method)
     try:
-        return Answer(opener.open(request, timeout=60))
-    except urllib.error.HTTPError as error:  # a status of 300 or more
-        return Answer(error)
+        try:
+            answer = Answer(opener.open(request, timeout=60))
+        except urllib.error.HTTPError as error:  # a status of 300 or more
+            answer = Answer(error)
+    except (OSError, http.client.HTTPException) as error:  # the second one: the answer is cut off, or is not HTTP
+        raise NoAnswer(f"no answer: {error!r}") from error
+    if "Penstock-Error" not in answer.headers and "Penstock-Environment" not in answer.headers:
+        raise NoAnswer(f"an answer with {answer.status} that is not from the gateway")
+    return answer
 
 
-def is_unknown(answer):
-    """Whether the same request must be sent again, with the same X-Request-ID and the same bytes."""
+def payment_id_in(answer):
+    """In the body, or else in a link to the payment."""
+    content = answer.json()
+    if content.get("paymentId"):
+        return content["paymentId"]
+    try:
+        link = answer.headers.get("Location") or content["_links"]["self"]["href"]
+    except (KeyError, TypeError):
+        return None
+    found = re.search(r"payments/[^/]+/([^/?]+)", link)
+    return urllib.parse.unquote(found[1]) if found else None
+
+
+def is_refused(answer, is_first):
+    """Whether an answer without a payment is final. Otherwise the same request must be sent again."""
     code = answer.headers.get("Penstock-Error")
-    return (
-        answer.headers.get("Penstock-Outcome") == "unknown"
-        or code in ("DUPLICATE_IN_FLIGHT", "DUPLICATE_IN_DOUBT")
-        or answer.status in (401, 408, 429)
-        or answer.status >= 500
-    )
+    if code == "DUPLICATE_MISMATCH":
+        raise RuntimeError("this X-Request-ID belongs to another request, which may have made a payment")
+    if code:  # this attempt was not sent to the bank, but an earlier one may have been
+        return is_first and needs_correction(answer.status, code)
+    if answer.status in (401, 429):
+        return False
+    content = answer.json()
+    has_error = '"category": "ERROR"' in json.dumps(content.get("tppMessages"))
+    return answer.status >= 400 or content.get("transactionStatus") == "RJCT" or has_error
 
 
-def pay(base_url, api_key, request_id, body, patience_s=60):
-    """Store request_id and body before the first call. Returns the paymentId; None if the outcome is not known yet."""
+def needs_correction(status, code):
+    """Whether the gateway refuses each repeat of this request."""
+    return status < 500 and status not in (408, 429) and not code.startswith("DUPLICATE_")
+
+
+def pay(base_url, api_key, request_id, body, was_sent=False, patience_s=60):
+    """Store request_id and body before the first call, and then that it was sent, for the call after a crash.
+
+    Returns the paymentId; None if the outcome is not known yet. Raises RuntimeError if the payment is refused.
+    """
     headers = {"Content-Type": "application/json", "PSU-IP-Address": "192.0.2.7"}
     give_up_at = time.monotonic() + patience_s
     pause_s = 0.5
     while True:
         try:
             answer = call(base_url, api_key, "POST", PATH, request_id, body, headers)
-        except OSError as error:
-            print(f"no answer: {error}")
+        except NoAnswer as problem:
+            print(f"not known yet: {problem}")
         else:
-            if not is_unknown(answer):
-                if answer.status < 300:
-                    is_replay = answer.headers.get("Idempotent-Replayed") == "true"
-                    print(f"paid{' before' if is_replay else ''}: {answer.json()['paymentId']}")
-                    return answer.json()["paymentId"]
-                raise RuntimeError(f"the payment was refused with {answer.status}: {answer.body!r}")
+            is_unknown = answer.headers.get("Penstock-Outcome") == "unknown" or answer.status >= 500
+            payment_id = None if is_unknown else payment_id_in(answer)
+            if payment_id:  # also with 401, and with 409 DUPLICATE_IN_DOUBT
+                is_replay = answer.headers.get("Idempotent-Replayed") == "true"
+                print(f"paid{' before' if is_replay else ''}: {payment_id}")
+                return payment_id
+            if not is_unknown and is_refused(answer, is_first=not was_sent):
+                reason = answer.body.decode(errors="replace")
+                raise RuntimeError(f"the payment was refused with {answer.status}: {reason}")
             print(f"not known yet: {answer.status} {answer.headers.get('Penstock-Error', '')}")
+        was_sent = True
         if time.monotonic() + pause_s > give_up_at:
             return None
         time.sleep(pause_s)
@@ -91,14 +137,18 @@ def main(base_url, api_key):
     payment_id = pay(base_url, api_key, request_id, body)
     if payment_id is None:
         return "the outcome is not known yet: repeat the same request later"
-    assert pay(base_url, api_key, request_id, body) == payment_id  # as after a crash: no second payment
+    pay(base_url, api_key, request_id, body, was_sent=True)  # as after a crash: no second payment
 
-    status = call(base_url, api_key, "GET", f"{PATH}/{payment_id}/status", headers={"Prefer": "wait=1"})
-    print(f"status: {status.json()['transactionStatus']}")
-    cancelled = call(base_url, api_key, "DELETE", f"{PATH}/{payment_id}", str(uuid.uuid4()))
+    payment = f"{PATH}/{urllib.parse.quote(payment_id, safe='')}"
+    status = call(base_url, api_key, "GET", f"{payment}/status", headers={"Prefer": "wait=1"})
+    print(f"status: {status.json().get('transactionStatus', status.status)}")
+    cancelled = call(base_url, api_key, "DELETE", payment)
     print(f"cancelled: {cancelled.status}")  # 204; 202 if the payer must authorise it
     return None
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    try:
+        sys.exit(main(*sys.argv[1:]))
+    except (NoAnswer, RuntimeError) as problem:
+        sys.exit(str(problem))

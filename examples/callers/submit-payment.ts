@@ -1,6 +1,7 @@
 /** Submits payments so that each is made at most once, whatever fails. docs/callers/submit-payments.md explains it. */
 
 import { randomUUID } from 'node:crypto';
+import querystring from 'node:querystring';
 import { setTimeout } from 'node:timers/promises';
 
 /** A payment as your system stores it. */
@@ -19,8 +20,8 @@ export interface StoredPayment {
 }
 
 export type Outcome =
-  /** The bank has accepted the payment. Without an id, which the standard requires, ask the bank for it. */
-  | { readonly kind: 'accepted'; readonly paymentId?: string }
+  /** The bank has made the payment. Read its status: it may need an authorisation, or be rejected. */
+  | { readonly kind: 'accepted'; readonly paymentId: string }
   /**
    * No payment was made. A corrected payment is a new one, with an X-Request-ID of its own. The code is that of the gateway's error, or
    * `of the bank`.
@@ -117,53 +118,60 @@ async function send(payment: StoredPayment, gateway: Gateway): Promise<Answer | 
   }
 }
 
-/** Errors of the gateway that a repeat of the same request cannot change. This attempt was not sent to the bank. */
-const correctionNeeded = new Set([
-  'PATH_MALFORMED',
-  'HEADER_MALFORMED',
-  'REQUEST_ID_INVALID',
-  'BODY_UNEXPECTED',
-  'ENVIRONMENT_UNKNOWN',
-  'PATH_UNKNOWN',
-  'PRODUCT_UNKNOWN',
-  'PAYMENT_UNKNOWN',
-  'METHOD_NOT_ALLOWED',
-  'CLIENT_UNKNOWN',
-  'CONTRACT_VIOLATED',
-  'ENVIRONMENT_FORBIDDEN',
-  'ENVIRONMENT_MISMATCH',
-  'BODY_TOO_LARGE',
-  'EXPECTATION_FAILED',
-  'HEADERS_TOO_LARGE',
-]);
-
 /**
  * @param isFirst whether no earlier attempt can have reached the bank. The gateway checks the request before it looks for an
- *   earlier attempt, so such an error says nothing about the earlier one
+ *   earlier attempt, so a refusal of this one says nothing about the earlier one
  * @returns `undefined` if the same request must be repeated
  */
 function outcomeOf(answer: Answer | undefined, isFirst: boolean): Outcome | undefined {
   if (!answer) return undefined;
-  const { status, headers, body } = answer;
+  const { status, headers } = answer;
   const code = headers.get('Penstock-Error');
+  if (code === null && !headers.has('Penstock-Environment')) return undefined; // of a proxy, not of the gateway
+  if (headers.get('Penstock-Outcome') === 'unknown' || status >= 500) return undefined;
+
+  const content = contentOf(answer);
+  const paymentId = paymentIdIn(content, headers);
+  if (paymentId) return { kind: 'accepted', paymentId }; // also with 401, and with 409 DUPLICATE_IN_DOUBT
   if (code === 'DUPLICATE_MISMATCH')
-    throw new Error('This X-Request-ID was stored for two different requests.');
+    throw new Error('This X-Request-ID belongs to another request, which may have made a payment.');
   if (code !== null)
-    return isFirst && correctionNeeded.has(code) ? { kind: 'rejected', status, code } : undefined;
-  if (headers.get('Penstock-Outcome') === 'unknown') return undefined;
-  if (status >= 500 || status === 401 || status === 429) return undefined;
-  if (status >= 300) return { kind: 'rejected', status, code: 'of the bank' };
-  return { kind: 'accepted', ...paymentIdIn(body) };
+    return isFirst && needsCorrection(status, code) ? { kind: 'rejected', status, code } : undefined;
+  if (status === 401 || status === 429) return undefined;
+  return status >= 400 || isRefusal(content) ? { kind: 'rejected', status, code: 'of the bank' } : undefined;
 }
 
-function paymentIdIn(body: string): { readonly paymentId?: string } {
+/** Whether the gateway refuses each repeat of this request. It has not sent this attempt to the bank. */
+export const needsCorrection = (status: number, code: string): boolean =>
+  status < 500 && status !== 408 && status !== 429 && !code.startsWith('DUPLICATE_');
+
+interface Content {
+  readonly paymentId?: string;
+  readonly transactionStatus?: string;
+  readonly tppMessages?: readonly { readonly category?: string }[];
+  readonly _links?: { readonly self?: { readonly href?: string } };
+}
+
+/** @returns `undefined` if the body is not JSON */
+function contentOf({ body }: Answer): Content | undefined {
   try {
-    const { paymentId } = JSON.parse(body);
-    return { paymentId };
+    return JSON.parse(body);
   } catch {
-    return {}; // the payment is accepted all the same: it must not be repeated for ever, or made again
+    return undefined;
   }
 }
+
+/** In the body, or else in a link to the payment. */
+function paymentIdIn(content: Content | undefined, headers: Headers): string | undefined {
+  if (content?.paymentId) return content.paymentId;
+  const link = headers.get('Location') ?? content?._links?.self?.href ?? '';
+  const [, id] = /payments\/[^/]+\/([^/?]+)/.exec(link) ?? [];
+  return id && querystring.unescape(id);
+}
+
+const isRefusal = (content: Content | undefined): boolean =>
+  content?.transactionStatus === 'RJCT' ||
+  [content?.tppMessages].flat().some((message) => message?.category === 'ERROR');
 
 /** As long as the gateway says; otherwise longer with each attempt, up to a minute. */
 function pauseMs(answer: Answer | undefined, attempt: number): number {

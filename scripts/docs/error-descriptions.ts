@@ -186,7 +186,7 @@ export const errorDescriptions: Readonly<Record<ErrorCode, ErrorDescription>> = 
   },
   DUPLICATE_IN_DOUBT: {
     meaning:
-      'The outcome of the first request with this `X-Request-ID` is unknown, or an operator has recorded that the bank executed it and the response was lost. The gateway does not send the second request. If the payment is known, the message contains the address of its status.',
+      'The outcome of the first request with this `X-Request-ID` is unknown, or an operator has recorded that the bank executed it and the response was lost. The gateway does not send the second request. If the payment is known, the body also has its `paymentId`, and the links `self` and `status`: an initiation with this answer has made the payment.',
     retry: 'later, with the same X-Request-ID',
     action:
       'Do not initiate the payment again with another `X-Request-ID`. Repeat the request with the same value later, or read the status of the payment. The operators of the gateway [resolve payments in doubt](operations/in-doubt.md) with the bank; a repeat then gets the result.',

@@ -32,7 +32,7 @@ export function errorResponse(
   { requestId, accept, addedFields = [], errorPageUrl }: ErrorContext,
 ): ErrorResponse {
   const { status, retryAfterSeconds }: ErrorDefinition = errorTable[error.code];
-  const { code, tppCode, message: text, field } = error;
+  const { code, tppCode, message: text, field, executed } = error;
   const format = preferredFormat(accept);
   return {
     status,
@@ -51,7 +51,7 @@ export function errorResponse(
         : []),
       ...error.headers,
     ],
-    body: Buffer.from(errorBody({ code, tppCode, text, field }, format)),
+    body: Buffer.from(errorBody({ code, tppCode, text, field, payment: executed?.payment }, format)),
   };
 }
 

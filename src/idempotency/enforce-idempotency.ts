@@ -308,21 +308,21 @@ interface Happened {
 }
 
 function happenedError(happened: Happened, environment: string, publicUrl: string): GatewayError {
-  const path = statusPathOf(happened);
-  const privateDetail =
-    path && `The paymentId is ${happened.paymentId}; its status is at ${publicUrl}${path}.`;
+  const { operation, paymentId } = happened;
+  const payment =
+    paymentId === undefined
+      ? undefined
+      : { id: paymentId, url: `${publicUrl}${paymentPathOf(happened, paymentId)}` };
   const text =
-    happened.operation === 'cancelPayment'
+    operation === 'cancelPayment'
       ? 'The payment is cancelled; the response to the first request with this X-Request-ID was lost.'
       : 'The bank has executed the first request with this X-Request-ID; the response was lost.';
-  return new GatewayError('DUPLICATE_IN_DOUBT', text, { environment, privateDetail });
+  return new GatewayError('DUPLICATE_IN_DOUBT', text, { environment, executed: { payment } });
 }
 
-/** The path of the payment's status; `undefined` if the payment id is unknown. */
-function statusPathOf({ path, operation, paymentId }: Happened): string | undefined {
-  if (paymentId === undefined) return undefined;
-  if (operation === 'initiatePayment') return `${path}/${idToSegment(paymentId)}/status`;
-  if (operation === 'cancelPayment' || operation === 'updatePayment') return `${path}/status`;
-  // Replaces the segments after the payment: the type of the authorisation, and its id.
-  return path.replace(operation === 'updatePsuData' ? /[^/]+\/[^/]+$/ : /[^/]+$/, 'status');
+function paymentPathOf({ path, operation }: Happened, paymentId: string): string {
+  if (operation === 'initiatePayment') return `${path}/${idToSegment(paymentId)}`;
+  if (operation === 'cancelPayment' || operation === 'updatePayment') return path;
+  // Without the segments after the payment: the type of the authorisation, and its id.
+  return path.replace(operation === 'updatePsuData' ? /\/[^/]+\/[^/]+$/ : /\/[^/]+$/, '');
 }

@@ -14,16 +14,24 @@ export interface TppError {
   readonly text: string;
   /** The header or field that is wrong, if it is one. */
   readonly field?: string | undefined;
+  /** The payment that the request has made, or concerns, with its address at the gateway. */
+  readonly payment?: { readonly id: string; readonly url: string } | undefined;
 }
 
 /**
- * The error as JSON: `tppMessages`, or problem details.
+ * The error as JSON: `tppMessages`, or problem details. Both name the payment as the response to an initiation does.
  *
  * Source: `tppMessages` and `Error400_NG_PIS` of the OpenAPI files 1.3.6 and 1.3.11; RFC 9457 section 3.
  */
 export function errorBody(error: TppError, format: ErrorFormat): string {
-  return JSON.stringify(format === 'application/json' ? tppMessages(error) : problemDetails(error));
+  const body = format === 'application/json' ? tppMessages(error) : problemDetails(error);
+  return JSON.stringify({ ...body, ...(error.payment && paymentMembers(error.payment)) });
 }
+
+const paymentMembers = ({ id, url }: NonNullable<TppError['payment']>) => ({
+  paymentId: id,
+  _links: { self: { href: url }, status: { href: `${url}/status` } },
+});
 
 function tppMessages({ code, tppCode, field, text }: TppError) {
   const path = field === undefined ? {} : { path: field };

@@ -108,8 +108,13 @@ interface ErrorDetails {
   readonly field?: string | undefined;
   /** Whether it concerns only the tenant of the request: others are not refused for this reason. */
   readonly isOfTenant?: boolean;
-  /** A sentence for the TPP that must not be logged: it may contain the id of the TPP's own payment. */
-  readonly privateDetail?: string | undefined;
+  readonly executed?: Executed | undefined;
+}
+
+/** The bank has executed the request, whose response was lost. Only for the TPP, never for the log: the id is that of its own payment. */
+export interface Executed {
+  /** `undefined` if nobody knows which payment it is. */
+  readonly payment: { readonly id: string; readonly url: string } | undefined;
 }
 
 /**
@@ -126,7 +131,7 @@ export class GatewayError extends Error {
   readonly tppCode: string;
   readonly field: string | undefined;
   readonly isOfTenant: boolean;
-  readonly privateDetail: string | undefined;
+  readonly executed: Executed | undefined;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message, { cause: details.cause });
@@ -138,7 +143,7 @@ export class GatewayError extends Error {
     this.tppCode = details.tppCode ?? errorTable[code].tppCode;
     this.field = details.field;
     this.isOfTenant = details.isOfTenant ?? false;
-    this.privateDetail = details.privateDetail;
+    this.executed = details.executed;
   }
 }
 
@@ -187,17 +192,22 @@ export function withEnvironment(error: GatewayError, environment: string | undef
   return new GatewayError(error.code, error.message, { ...error, cause: error.cause, environment });
 }
 
-/**
- * The error as it is sent to the TPP: if the bank can have received the request, with `privateDetail` and with advice on
- * what to do next.
- */
-export function withAdvice(error: GatewayError, { name, lane }: AdvisedOperation): GatewayError {
+/** The error as it is sent to the TPP: with advice on what to do next if the bank can have received the request. */
+export function withAdvice(error: GatewayError, operation: AdvisedOperation): GatewayError {
   if (errorTable[error.code].reachedBank === 'no') return error;
-  const isPaymentKnown = name !== 'initiatePayment' || error.privateDetail !== undefined;
-  const ofWrite = isPaymentKnown ? writeAdvice : initiationAdvice;
-  const advice = lane === 'write' ? ofWrite : readAdvice;
-  const message = [error.message, error.privateDetail ?? [], advice].flat().join(' ');
+  const message = `${error.message} ${adviceOn(error, operation)}`;
   return new GatewayError(error.code, message, { ...error, cause: error.cause });
+}
+
+function adviceOn({ executed }: GatewayError, { name, lane }: AdvisedOperation): string {
+  if (executed?.payment) {
+    const { id, url } = executed.payment;
+    return `Do not send it again with another X-Request-ID. The paymentId is ${id}; its status is at ${url}/status.`;
+  }
+  if (executed)
+    return 'Do not send it again with another X-Request-ID: ask the operators of the gateway for the payment.';
+  if (lane !== 'write') return readAdvice;
+  return name === 'initiatePayment' ? initiationAdvice : writeAdvice;
 }
 
 export interface AdvisedOperation {

@@ -3,8 +3,9 @@
 import assert from 'node:assert/strict';
 import { createHash, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
 import {
   cancel,
   createTypedClient,
@@ -15,6 +16,7 @@ import {
 } from '../../examples/callers/typed-client.ts';
 import { root } from '../kit/command.ts';
 import { startGatewayWithBank } from '../kit/gateway.ts';
+import { listen } from '../kit/ports.ts';
 import { until } from '../kit/within.ts';
 
 const apiKey = 'key of shop';
@@ -22,6 +24,7 @@ const clients = [{ name: 'shop', apiKeySha256: createHash('sha256').update(apiKe
 
 const newOrder = (): Order => ({
   requestId: randomUUID(),
+  wasSent: false,
   payment: {
     instructedAmount: { currency: 'EUR', amount: '123.50' },
     debtorAccount: { iban: 'DE89370400440532013000' },
@@ -36,9 +39,10 @@ describe('the typed client', { concurrency: true }, () => {
     const client = createTypedClient(`${gateway.url}/berlingroup/v1`, apiKey);
     const order = newOrder();
 
-    const { paymentId } = await payOnce(client, order);
-    const repeated = await payOnce(client, order);
-    assert.equal(repeated.paymentId, paymentId);
+    const { paymentId, initiated } = (await payOnce(client, order)) ?? assert.fail();
+    assert.equal(initiated?.transactionStatus, 'RCVD');
+    const repeated = await payOnce(client, { ...order, wasSent: true });
+    assert.equal(repeated?.paymentId, paymentId);
     assert.equal(bank.payments.length, 1);
 
     const waiting = waitForStatus(client, paymentId, ['ACTC']);
@@ -65,6 +69,38 @@ describe('the typed client', { concurrency: true }, () => {
     await assert.rejects(pay(client, newOrder()));
   });
 
+  test('stops waiting when the payment has a final status that is not wanted', async (t) => {
+    const { bank, gateway } = await startGatewayWithBank(t, { clients });
+    const client = createTypedClient(`${gateway.url}/berlingroup/v1`, apiKey);
+    const { paymentId } = (await payOnce(client, newOrder())) ?? assert.fail();
+    bank.setStatus(paymentId, 'RJCT');
+    assert.equal(await waitForStatus(client, paymentId, ['ACSC']), 'RJCT');
+  });
+
+  test('pauses between reads that the gateway answers at once', async (t) => {
+    const { bank, gateway } = await startGatewayWithBank(t, { clients, statusCache: { enabled: false } });
+    const client = createTypedClient(`${gateway.url}/berlingroup/v1`, apiKey);
+    const { paymentId } = (await payOnce(client, newOrder())) ?? assert.fail();
+    const waiting = waitForStatus(client, paymentId, ['ACTC']);
+    const reads = () => bank.requests.filter(({ url }) => url.endsWith('/status')).length;
+    await until(10_000, 'the first read', () => reads() > 0);
+    // Each of these takes about as long as a read: without a pause, there would be as many reads.
+    for (let count = 0; count < 20; count++) await pay(client, newOrder());
+    assert.ok(reads() < 10, `${reads()} reads`);
+    bank.setStatus(paymentId, 'ACTC');
+    assert.equal(await waiting, 'ACTC');
+  });
+
+  test('reports an answer that is not from the gateway, and one without messages', async (t) => {
+    const { url } = await startPages(t);
+    const client = createTypedClient(url, apiKey);
+    await assert.rejects(waitForStatus(client, 'p1', ['ACTC']), /200 is not from the gateway/);
+    await assert.rejects(
+      cancel(client, 'p1', randomUUID()),
+      /the cancellation was refused: 400 \{"error":"bad"\}/,
+    );
+  });
+
   test('has types that were made from the present description, and compiles without a cast', () => {
     const digest = createHash('sha256').update(textOf('docs/tpp-openapi.yaml')).digest('hex');
     const [line = ''] = textOf('examples/callers/penstock-api.d.ts').split('\n', 1);
@@ -73,5 +109,16 @@ describe('the typed client', { concurrency: true }, () => {
     assert.doesNotMatch(program, /\bas [A-Zau]|\bany\b(?! )|@ts-|[\w)\]]!/);
   });
 });
+
+/** Answers reads with a web page, as a proxy may, and the rest with an error of a bank in a format of its own. */
+async function startPages(t: TestContext) {
+  const server = createServer((request, response) => {
+    if (request.method === 'GET') response.setHeader('Content-Type', 'text/html').end('<html>');
+    else response.writeHead(400, { 'Penstock-Environment': 'sandbox' }).end('{"error":"bad"}');
+  });
+  const port = await listen(server);
+  t.after(() => server.close());
+  return { url: `http://127.0.0.1:${port}` };
+}
 
 const textOf = (file: string) => readFileSync(join(root, file), 'utf8');

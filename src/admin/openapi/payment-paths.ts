@@ -301,6 +301,12 @@ export const paymentComponents = {
             },
           },
         },
+        paymentId: {
+          type: 'string',
+          description:
+            'Of DUPLICATE_IN_DOUBT, if an operator knows that the bank has executed the first request. `_links` has its address.',
+        },
+        _links: { type: 'object' },
       },
     },
   },

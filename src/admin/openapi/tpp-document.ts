@@ -290,12 +290,18 @@ const errorHeaders = [
   'Link',
 ] as const;
 
-const errorContent = {
-  ...json(standardRef('tppMessagesError')),
+const errorContentOf = (messages: object) => ({
+  ...json(messages),
   'application/problem+json': {
     schema: { anyOf: [ref('schemas', 'GatewayProblem'), standardRef('problem')] },
   },
-};
+});
+
+const errorContent = errorContentOf(standardRef('tppMessagesError'));
+/** Only DUPLICATE_IN_DOUBT names a payment. */
+const conflictContent = errorContentOf({
+  allOf: [standardRef('tppMessagesError'), ref('schemas', 'ExecutedBefore')],
+});
 
 /** One response for each status of the gateway. The bank may use the same status. */
 function errorResponses() {
@@ -315,7 +321,7 @@ function errorResponses() {
               schema: { type: 'string', enum: codes },
             },
           },
-          content: errorContent,
+          content: status === 409 ? conflictContent : errorContent,
         },
       ];
     }),
@@ -336,7 +342,17 @@ const otherResponses = {
   ),
 };
 
+const executedPayment = {
+  paymentId: {
+    type: 'string',
+    description:
+      'Of DUPLICATE_IN_DOUBT, if an operator knows that the bank has executed the first request: the payment that it has made, or concerns.',
+  },
+  _links: standardRef('links'),
+};
+
 const gatewaySchemas = {
+  ExecutedBefore: { type: 'object', properties: executedPayment },
   GatewayErrorCode: {
     type: 'string',
     description: 'The codes of the errors that the gateway generates: docs/errors.md.',
@@ -355,6 +371,7 @@ const gatewaySchemas = {
         description: 'The code of the standard.',
         enum: tppCodes(),
       },
+      ...executedPayment,
     },
   },
 };

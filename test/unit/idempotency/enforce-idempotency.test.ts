@@ -295,11 +295,28 @@ describe('a repeat', () => {
     await instance.resolve({ ...resolution, id: await doubtIdOf(), paymentId: 'a-payment' });
     const repeat = instance.send(initiation(), () => assert.fail('it is sent'));
     await assert.rejects(repeat, (error: GatewayError) => {
-      const where = `${publicUrl}/berlingroup/v1/payments/sepa-credit-transfers/a-payment/status`;
-      return (
-        error.code === 'DUPLICATE_IN_DOUBT' &&
-        withAdvice(error, { name: 'initiatePayment', lane: 'write' }).message.includes(where)
-      );
+      const url = `${publicUrl}/berlingroup/v1/payments/sepa-credit-transfers/a-payment`;
+      assert.equal(error.code, 'DUPLICATE_IN_DOUBT');
+      assert.deepEqual(error.executed, { payment: { id: 'a-payment', url } });
+      assert.ok(!error.message.includes('a-payment'), 'the message is logged');
+      const { message } = withAdvice(error, { name: 'initiatePayment', lane: 'write' });
+      assert.ok(message.includes(`${url}/status`));
+      assert.doesNotMatch(message, /may have executed|unknown/);
+      return true;
+    });
+  });
+
+  test('does not say that the outcome is unknown if an operator knows that it happened, but not which payment it is', async (t) => {
+    const { instance, doubtIdOf } = await startInstance(t);
+    await instance.putInDoubt();
+    const resolution = { who: 'an operator', outcome: 'happened', reason: 'the bank said so' } as const;
+    await instance.resolve({ ...resolution, id: await doubtIdOf() });
+    const repeat = instance.send(initiation(), () => assert.fail('it is sent'));
+    await assert.rejects(repeat, (error: GatewayError) => {
+      const { message } = withAdvice(error, { name: 'initiatePayment', lane: 'write' });
+      assert.match(message, /^The bank has executed .* ask the operators/);
+      assert.doesNotMatch(message, /may have executed|unknown/);
+      return true;
     });
   });
 

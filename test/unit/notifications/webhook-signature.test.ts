@@ -1,12 +1,31 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
 import { verifyWebhook } from '../../../examples/callers/verify-webhook.ts';
 import { parseWebhookSecrets } from '../../../src/config/webhook-secrets.ts';
 import { signWebhook } from '../../../src/notifications/webhook-signature.ts';
+import { root } from '../../kit/command.ts';
+import { onPath } from '../../kit/on-path.ts';
 
 const newSecret = (bytes = 32) => `whsec_${randomBytes(bytes).toString('base64')}`;
+
+/** @returns the message, or the text of the error */
+function verifyInPython(headers: object, body: Buffer, secret: string): unknown {
+  const program = `
+import json, sys
+from verify_webhook import verify_webhook
+headers, body, secret = json.load(sys.stdin)
+try:
+    print(json.dumps(verify_webhook(headers, body.encode(), secret)))
+except ValueError as error:
+    print(json.dumps(str(error)))`;
+  const input = JSON.stringify([headers, body.toString(), secret]);
+  const cwd = join(root, 'examples/callers');
+  return JSON.parse(execFileSync('python3', ['-B', '-c', program], { cwd, input, encoding: 'utf8' }));
+}
 
 function sign(file: string, body: string) {
   const [id, timestamp] = [randomUUID(), Math.floor(Date.now() / 1_000)];
@@ -73,9 +92,30 @@ describe('the file of webhook secrets', () => {
     });
 });
 
-describe('the example for callers that verifies webhooks', () => {
+describe('the examples for callers that verify webhooks', () => {
   const secret = newSecret();
   const body = Buffer.from('{"paymentId":"1"}');
+
+  test('decide the same in Python, which refuses what the other one refuses', {
+    skip: onPath('python3') === undefined && 'python3 is not installed',
+  }, () => {
+    const previous = newSecret();
+    const headers = sign(`${secret}\n${previous}`, body.toString());
+    const old = { ...headers, 'webhook-timestamp': String(Number(headers['webhook-timestamp']) - 301) };
+    const changed = Buffer.from('{"paymentId":"2"}');
+    const [wrong, tooOld] = ['the signature of the webhook is wrong', 'the webhook is too old'];
+    for (const [what, expected, headersGiven, bodyGiven, secretGiven] of [
+      ['the secret', { paymentId: '1' }, headers, body, secret],
+      ['the other secret', { paymentId: '1' }, headers, body, previous],
+      ['an unknown secret', wrong, headers, body, newSecret()],
+      ['a changed message', wrong, headers, changed, secret],
+      ['another id', wrong, { ...headers, 'webhook-id': randomUUID() }, body, secret],
+      ['an old message', tooOld, old, body, secret],
+      ['no signature', wrong, { ...headers, 'webhook-signature': '' }, body, secret],
+      ['no header', tooOld, {}, body, secret],
+    ] as const)
+      assert.deepEqual(verifyInPython(headersGiven, bodyGiven, secretGiven), expected, what);
+  });
 
   test('accepts the signature of each secret, and returns the message', () => {
     const previous = newSecret();

@@ -37,6 +37,15 @@ describe('an error body', () => {
     });
   });
 
+  test('names the payment in both formats, with its address and that of its status', () => {
+    const url = 'https://gateway.example/berlingroup/v1/payments/sepa-credit-transfers/p1';
+    for (const format of ['application/json', problem] as const) {
+      const body = JSON.parse(errorBody({ ...error, payment: { id: 'p1', url } }, format));
+      assert.equal(body.paymentId, 'p1');
+      assert.deepEqual(body._links, { self: { href: url }, status: { href: `${url}/status` } });
+    }
+  });
+
   test('names every error of the gateway completely within the 70 characters of the standard', () => {
     for (const [code, { tppCode }] of Object.entries(errorTable)) {
       const { type, title } = JSON.parse(errorBody({ code, tppCode, text: '' }, problem));
