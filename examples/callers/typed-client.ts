@@ -143,7 +143,10 @@ export async function waitForStatus(
   }
 }
 
-/** @param tag of the last status, so that no change is missed. @returns no status if it is still that one */
+/**
+ * @param tag of the last status, so that no change is missed
+ * @returns no status if it is still that one, or cannot be read at the moment
+ */
 async function readStatus(
   client: Client,
   paymentId: string,
@@ -162,7 +165,7 @@ async function readStatus(
       },
     },
   );
-  if (response.status === 304) return { tag };
+  if (response.status === 304 || response.status === 429 || response.status >= 500) return { tag };
   if (data) return { status: data.transactionStatus, tag: response.headers.get('ETag') };
   throw new Error(`the status was refused: ${response.status} ${JSON.stringify(error)}`);
 }

@@ -206,10 +206,10 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
 
   test('isolate the text direction of what operators wrote into the audit log', async (t) => {
     const { gateway } = await startGatewayWithBank(t);
-    const [environment, why] = ['\u202Enoitcudorp', 'why unknown environment'];
+    const environment = '\u202Enoitcudorp';
     await callAdminApi(gateway, 'PUT', '/api/environments/active', { environment, reason: 'a test' });
     const page = await pages.signIn(t, gateway);
-    const neighbour = page.locator('#records').getByText(why, { exact: true });
+    const neighbour = page.locator('#records').getByText(/^why unknown environment/);
     await neighbour.waitFor();
     assert.equal(await neighbour.evaluate((one) => getComputedStyle(one).unicodeBidi), 'isolate');
     const positions = await page
@@ -217,7 +217,7 @@ describe('the actions of the console', { skip: skipWithoutChromium }, () => {
       .evaluateAll((all) => all.map((one) => [one.textContent, one.getBoundingClientRect().x]));
     assert.deepEqual(
       positions.toSorted(([, one], [, other]) => Number(one) - Number(other)).map(([text]) => text),
-      [`environment ${environment}`, why],
+      [`environment ${environment}`, await neighbour.textContent()],
     );
   });
 
