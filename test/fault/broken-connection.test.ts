@@ -15,7 +15,7 @@ const cutOff: ExpectedFailure = {
   proxyError: 'http_response_incomplete',
 };
 
-describe('broken connection to the bank', { concurrency: true }, () => {
+describe('broken connection to the bank', { concurrency: 8 }, () => {
   testEveryMethodFails({ name: 'reset' }, unknown);
   testEveryMethodFails({ name: 'reset', strikes: 'before-reading' }, unknown);
   testEveryMethodFails({ name: 'close-before-answering' }, unknown);

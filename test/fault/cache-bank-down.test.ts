@@ -37,7 +37,7 @@ async function startWithCachedPayment(t: TestContext, failure: Failure, sections
 for (const failure of Object.keys(failures) as Failure[]) {
   const [status, code] = failures[failure];
 
-  describe(`a bank that ${failure}`, { concurrency: true }, () => {
+  describe(`a bank that ${failure}`, { concurrency: 8 }, () => {
     test(`serves the last known status, marked as stale, if the bank ${failure}`, async (t) => {
       const { read, gateway } = await startWithCachedPayment(t, failure);
       const reply = await read('cached');

@@ -27,7 +27,7 @@ async function payUntil(gateway: GatewayUnderTest, condition: () => boolean): Pr
 const paymentsAt = ({ requests }: SimulatedBank) => requests.filter(({ method }) => method === 'POST');
 const probesAt = ({ requests }: SimulatedBank) => requests.filter(({ operation }) => operation === undefined);
 
-describe('write circuit with traffic of payments only', { concurrency: true }, () => {
+describe('write circuit with traffic of payments only', { concurrency: 8 }, () => {
   test('sends a failing bank only GET probes, and payments again after a successful one', async (t) => {
     const { bank, gateway } = await startGatewayWithBank(t, sections);
     bank.injectFault({ name: 'status', status: 500 });

@@ -6,7 +6,7 @@ import { until, within } from '../kit/within.ts';
 import { callOn, logLineOf, methods, startWithPayment } from './fault-contract.ts';
 
 /** A TPP disconnects at its own deadline. A payment that was aborted with it would have an unknown outcome. */
-describe('disconnect of a TPP', { concurrency: true }, () => {
+describe('disconnect of a TPP', { concurrency: 8 }, () => {
   for (const method of methods) {
     test(`does not abort a ${method} that was sent to the bank, and the log shows its outcome`, async (t) => {
       const setup = await startWithPayment(t);

@@ -15,7 +15,7 @@ const narrow: Sections = {
   shaping: { maxConcurrent: 1, maxWait: { write: '100ms', read: '100ms', status: '100ms' } },
 };
 
-describe('connection pool without a free connection', { concurrency: true }, () => {
+describe('connection pool without a free connection', { concurrency: 8 }, () => {
   for (const method of methods) {
     test(`refuses a ${method} with QUEUE_TIMEOUT at its deadline, without sending it`, async (t) => {
       const setup = await startWithPayment(t, narrow);

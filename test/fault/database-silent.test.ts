@@ -44,7 +44,7 @@ async function start(t: TestContext) {
 
 const isTemporary = /STATE_UNAVAILABLE|IN_FLIGHT|OUTCOME_UNKNOWN/;
 
-describe('a payment whose statement does not return', { concurrency: true }, () => {
+describe('a payment whose statement does not return', { concurrency: 8 }, () => {
   for (const [statement, outcome, repeated] of [
     ['claim', '503 STATE_UNAVAILABLE', '201'],
     ['mark', '503 STATE_UNAVAILABLE', '201'],

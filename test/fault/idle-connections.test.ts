@@ -24,7 +24,7 @@ async function startWithIdleConnection(t: TestContext, sections: Sections = {}) 
 
 const isClosed = (socket: Socket | undefined) => () => socket?.destroyed === true;
 
-describe('idle connection to the bank', { concurrency: true }, () => {
+describe('idle connection to the bank', { concurrency: 8 }, () => {
   test('is reused by the next call', async (t) => {
     const { bank, get } = await startWithIdleConnection(t);
     // The quarantine before a reuse takes longer on a busy machine: a call in that time opens another connection.

@@ -11,7 +11,7 @@ const malformed = (proxyError: string): ExpectedFailure => ({
   proxyError,
 });
 
-describe('malformed response of the bank', { concurrency: true }, () => {
+describe('malformed response of the bank', { concurrency: 8 }, () => {
   testEveryMethodFails({ name: 'garbage' }, malformed('http_protocol_error'));
   testEveryMethodFails({ name: 'two-content-lengths' }, malformed('http_protocol_error'));
   testEveryMethodFails({ name: 'carriage-return-in-header' }, malformed('http_protocol_error'));

@@ -8,7 +8,7 @@ const unknown: ExpectedFailure = {
   proxyError: 'http_response_timeout',
 };
 
-describe('bank that has not responded completely at the deadline', { concurrency: true }, () => {
+describe('bank that has not responded completely at the deadline', { concurrency: 8 }, () => {
   testEveryMethodFails({ name: 'never-answer' }, unknown, shortDeadlines);
   testEveryMethodFails({ name: 'drip', everyMs: 20 }, unknown, shortDeadlines);
   testEveryMethodFails({ name: 'drip', everyMs: 20, from: 'body' }, unknown, shortDeadlines);

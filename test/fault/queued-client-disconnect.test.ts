@@ -23,7 +23,7 @@ async function startBusy(t: Parameters<typeof startGatewayWithBank>[0]) {
   return { ...setup, activeCall };
 }
 
-describe('disconnect of a TPP whose call is queued', { concurrency: true }, () => {
+describe('disconnect of a TPP whose call is queued', { concurrency: 8 }, () => {
   for (const method of methods) {
     test(`drops a queued ${method}, and the log shows why`, async (t) => {
       const { bank, gateway, activeCall } = await startBusy(t);

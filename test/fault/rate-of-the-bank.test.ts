@@ -61,7 +61,7 @@ async function learntRate({ adminUrl }: GatewayUnderTest): Promise<number> {
 const fault = { name: 'rate-limit', perSecond: 5, burst: 5, retryAfterSeconds: 1 } as const;
 
 describe('the rate limit of a bank', {
-  concurrency: true,
+  concurrency: 8,
   skip: skipWithoutRedisServer || skipWithoutPostgres,
 }, () => {
   test('a gateway learns from 429 responses, refuses reads instead of payments, and says when to try again', async (t) => {

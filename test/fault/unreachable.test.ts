@@ -28,7 +28,7 @@ async function assertUnreached(t: TestContext, baseUrl: string, proxyError: stri
   }
 }
 
-describe('unreachable bank', { concurrency: true }, () => {
+describe('unreachable bank', { concurrency: 8 }, () => {
   test('is reported as connection_refused if nothing listens on its port', async (t) => {
     const bank = await startBank(t);
     await bank.stop(); // its port is free now

@@ -11,7 +11,7 @@ import { callOn, methods, startWithPayment } from './fault-contract.ts';
  * Response queue poisoning, by an attack or a bug of the bank: a second response waits on an idle connection, and the next
  * call, possibly of another tenant, would receive it.
  */
-describe('unsolicited second response of the bank', { concurrency: true }, () => {
+describe('unsolicited second response of the bank', { concurrency: 8 }, () => {
   for (const method of methods) {
     test(`is discarded if it follows the response to a ${method} immediately`, async (t) => {
       const setup = await startWithPayment(t);

@@ -27,7 +27,7 @@ const pauseResponses: readonly (readonly [fault: Fault, status: number])[] = [
   [{ name: 'too-many-requests', retryAfterSeconds: 20 }, 429],
 ];
 
-describe('unusual but valid response of the bank', { concurrency: true }, () => {
+describe('unusual but valid response of the bank', { concurrency: 8 }, () => {
   for (const [fault, status] of validResponses) {
     for (const method of methods) {
       test(`passes through unchanged: ${method} ${JSON.stringify(fault)}`, async (t) => {
@@ -50,7 +50,7 @@ const unaffected: Readonly<Record<Method, readonly Method[]>> = {
   DELETE: ['GET', 'POST'],
 };
 
-describe('response of the bank that asks for a pause', { concurrency: true }, () => {
+describe('response of the bank that asks for a pause', { concurrency: 8 }, () => {
   for (const [fault, status] of pauseResponses) {
     for (const method of methods) {
       test(`passes through unchanged, and only the next call of this kind is not sent: ${method} ${JSON.stringify(fault)}`, async (t) => {

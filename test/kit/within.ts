@@ -3,10 +3,14 @@
 import { clearTimeout, setTimeout as setTimer } from 'node:timers';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 
-/** The promise's value; fails with `what` if it takes longer than `ms` milliseconds. */
+/** The bounds of tests are chosen for an idle machine. A busy or slow one may take this much longer. */
+const patience = 3;
+
+/** The promise's value; fails with `what` if it takes longer than `ms` milliseconds times `patience`. */
 export async function within<Value>(ms: number, what: string, promise: Promise<Value>): Promise<Value> {
+  const maxMs = ms * patience;
   const { promise: tooLate, reject } = Promise.withResolvers<never>();
-  const timer = setTimer(() => reject(new Error(`waited ${ms} ms for ${what}`)), ms);
+  const timer = setTimer(() => reject(new Error(`waited ${maxMs} ms for ${what}`)), maxMs);
   try {
     return await Promise.race([promise, tooLate]);
   } finally {
@@ -22,9 +26,6 @@ const eagerMs = 1;
 
 /** The pause between two checks then grows with the time that has passed: the checks of a long wait leave the cores to others. */
 const pauseAfter = (passedMs: number) => Math.min(50, Math.max(1, passedMs / 8));
-
-/** The bounds of `until` are chosen for an idle machine. A busy or slow one may take this much longer. */
-const patience = 3;
 
 /**
  * Waits until the condition holds; fails with `what` if it does not within `ms` milliseconds times `patience`. A function
