@@ -105,6 +105,7 @@ export function createGatewayAlerts({
       active: active(),
       isProduction,
       initiationsOf: fleet.initiations,
+      isConfigured: (environment) => rates.has(environment),
       usual,
       requests: minute.reduce((sum, { requests }) => sum + requests, 0),
       failed: minute.reduce((sum, { failed }) => sum + failed, 0),

@@ -274,7 +274,7 @@ export function createFleet(
       return seconds.recent([ownId, ...running]);
     },
 
-    /** Of all instances, in the last so many seconds: at most 300. */
+    /** Of all instances, in the last so many seconds: at most 900. */
     initiations: seconds.initiations,
 
     /** What the other instances that run have reported. */

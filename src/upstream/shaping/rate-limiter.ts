@@ -389,6 +389,5 @@ function clientDisconnected(): GatewayError {
   return new GatewayError(
     'QUEUE_TIMEOUT',
     'The client disconnected while the request was queued; nothing was sent.',
-    { isOfTenant: true },
   );
 }

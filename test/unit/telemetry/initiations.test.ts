@@ -71,5 +71,5 @@ test('beyond 100 different results, further products are counted together, and n
     sums.at(-1),
     initiations(200, '404 other', { product: 'other', tenants: 7, bankMs: 10_000 }),
   );
-  assert.equal(countTenants(sums.reduce((bits, { tenants }) => bits | tenants, 0)), 3);
+  assert.equal(Math.round(countTenants(sums.reduce((bits, { tenants }) => bits | tenants, 0))), 3);
 });
