@@ -3,14 +3,12 @@
 import { countTenants, type InitiationCount } from '../telemetry/initiations.ts';
 import { countOf, type Finding, isImportant, listText, type Moment, percentOf } from './finding.ts';
 
-/** Initiations of one environment during the last day. */
+/** Of the median hour of the last day, if there were enough initiations. */
 export interface UsualInitiations {
   readonly environment: string;
-  readonly initiations: number;
-  /** Of the median hour: those that the bank has refused with other codes than 401 and 403. 0 to 1. */
+  /** Those that the bank has refused with other codes than 401 and 403: 0 to 1. */
   readonly refusedShare: number;
-  readonly answered: number;
-  /** Of the median hour: how long the bank takes, in milliseconds. */
+  /** How long the bank takes, in milliseconds; 0 if it has answered none. */
   readonly answerMs: number;
 }
 
@@ -38,7 +36,7 @@ const windows = (minimum: number, share: number, ...lengths: readonly number[]):
 /** How long an initiation matters. Seconds. */
 const longestSeconds = 900;
 /** For the failure of most: soon if there is much traffic, and at all if there is little. */
-const most = [...windows(5, 0.8, 10, 30, 60, 120), ...windows(10, 0.5, 60, 300), ...windows(3, 1, 300, 900)];
+const most = [...windows(5, 0.8, 10, 60, 120), ...windows(10, 0.5, 60, 300), ...windows(3, 1, 300, 900)];
 /** For 401 and 403 with a code about a token or a consent, which single TPPs cause. */
 const mostUnauthorised = [...windows(10, 0.5, 60), ...windows(10, 0.8, 300)];
 /** For the failure of some: the longer window asks for less, so that a share near the limit does not come and go. */
@@ -56,8 +54,6 @@ const refusals = {
   factor: 5,
 };
 const slowness = { seconds: 10, minimum: 5, ms: 2_000, msWithoutUsual: 5_000, factor: 3 };
-/** Fewer initiations during the last day say little. */
-const minUsual = 100;
 
 /** A condition is over if one of these windows contradicts it, of those that are shorter than its own. Seconds. */
 const recoveries = [20, 30, 60, 120, 300];
@@ -319,13 +315,11 @@ const named = (environment: string) => (environment === '' ? undefined : environ
 /** Finds in the environment; if it finds nothing, in each product. */
 function refused(facts: InitiationFacts, scope: Scope, environment: string): readonly Finding[] {
   const usual = facts.usual.find((one) => one.environment === environment);
-  const isUsualKnown = usual !== undefined && usual.initiations >= minUsual;
   const { seconds, minimum, minShare, maxShare, factor, shareWithoutUsual } = refusals;
-  const usualShare = isUsualKnown ? usual.refusedShare : 0;
-  const share = isUsualKnown
-    ? Math.min(maxShare, Math.max(minShare, factor * usualShare))
+  const share = usual
+    ? Math.min(maxShare, Math.max(minShare, factor * usual.refusedShare))
     : shareWithoutUsual;
-  const before = isUsualKnown ? ` During the last day, it refused ${percentOf(usualShare)}.` : '';
+  const before = usual ? ` During the last day, it refused ${percentOf(usual.refusedShare)}.` : '';
   const find = (of: Scope) => exceeded(of, [...windows(minimum, share, seconds), ...allRefused], isRefused);
   const whole = find(scope);
   const found = whole
@@ -352,7 +346,7 @@ function slow({ usual }: InitiationFacts, scope: Scope, environment: string): re
   const count = sum(answered);
   const mean = answered.reduce((total, { bankMs }) => total + bankMs, 0) / count;
   const before = usual.find((one) => one.environment === environment);
-  const isKnown = before !== undefined && before.answered >= minUsual;
+  const isKnown = before !== undefined && before.answerMs > 0;
   const limit = isKnown ? Math.max(ms, factor * before.answerMs) : msWithoutUsual;
   if (count < minimum || mean < limit) return [];
   const usually = isKnown ? `, instead of ${secondsText(before.answerMs)} during the last day` : '';

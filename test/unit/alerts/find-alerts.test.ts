@@ -39,9 +39,7 @@ const doubt = {
 
 const endpoint = { tenant: 'shop', endpoint: 'https://shop.example', messages: 3, sinceMs: noonMs - 600_000 };
 
-const usual = [
-  { environment: 'production', initiations: 1_000, refusedShare: 0.05, answered: 1_000, answerMs: 100 },
-];
+const usual = [{ environment: 'production', refusedShare: 0.05, answerMs: 100 }];
 
 /** The last minute, and what came in its last seconds. */
 const over =
@@ -404,6 +402,11 @@ const cases: Readonly<Record<string, Case>> = {
     facts: { shedding: 'status-reads' },
     found: ['warning overloaded '],
     text: /refuses status reads/,
+  },
+  'load that is shed, with the payments': {
+    facts: { shedding: 'everything' },
+    found: ['critical overloaded '],
+    text: /refuses all requests/,
   },
   'refused connections': {
     facts: { connectionsAcceptedForMs: 59_999 },

@@ -28,6 +28,8 @@ describe('an initiation', () => {
       'failed',
     ],
     ['that it answers with 503', ofBank({ status: 503 }), 'failed'],
+    ['that it answers with 429', ofBank({ status: 429, ...refusal('ACCESS_EXCEEDED') }), 'failed'],
+    ['that it answers with 302', ofBank({ status: 302 }), 'failed'],
     ['without an answer', failedRecord('OUTCOME_UNKNOWN', 504), 'failed'],
     ['for which the circuit is open', failedRecord('CIRCUIT_OPEN', 503), 'blocked'],
     ['that the queue refuses to one tenant', failedRecord('QUEUE_FULL', 503, true), 'tenant-blocked'],
@@ -43,6 +45,19 @@ describe('an initiation', () => {
     assert.ok(request);
     assert.equal(initiationOf(ofBank({ request: { ...request, operation: 'getPayment' } })), undefined);
   });
+});
+
+test('tenants with the same last letter have different bits', () => {
+  const bitOf = (tenantId: string) => {
+    const { request } = ofBank({ status: 201 });
+    return request && initiationOf(ofBank({ status: 201, request: { ...request, tenantId } }))?.tenants;
+  };
+  assert.equal(new Set(['alpha', 'beta', 'gamma', 'delta'].map(bitOf)).size, 4);
+});
+
+test('more tenants than bits are estimated', () => {
+  assert.equal(Math.round(countTenants(0b11)), 2);
+  assert.equal(Math.round(countTenants(2 ** 20 - 1)), 32);
 });
 
 test('counts of one environment, product and result are added up', () => {
