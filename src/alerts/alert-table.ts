@@ -94,6 +94,16 @@ export const alertTable = {
       'Ask the bank. Payments go on; those that reach the deadline are in doubt. Other calls wait longer, because payments come first.',
     guide: 'circuits.md',
   },
+  'bank-silent': {
+    condition:
+      'At least 3 payments or authorisations of an instance have waited for an answer of the bank for 8 seconds, and the bank has answered none in that time.',
+    severities: warning,
+    action:
+      'Ask the bank. Those that reach the deadline are in doubt, and initiations then count as failed. If another environment of this bank works, consider `penstock environment use`.',
+    guide: 'circuits.md',
+    isOfInstance: true,
+    stopsPayments: 'always',
+  },
   'requests-fail': {
     condition:
       'Of all requests of the last minute, 10 % and at least 5 have no usable answer of the bank, or 5xx.',

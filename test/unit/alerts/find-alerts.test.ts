@@ -26,6 +26,7 @@ const limiter = {
   pauses: [],
   pausedPayments: 0,
   longestPauseMs: 0,
+  silentWrites: 0,
 };
 
 const doubt = {
@@ -296,6 +297,12 @@ const cases: Readonly<Record<string, Case>> = {
     found: ['warning circuit-open-for-tenant production'],
     text: /is not closed for shop; it is for the others\./,
   },
+  'a bank that answers no payment': {
+    facts: { limiters: [{ ...limiter, silentWrites: 3 }] },
+    found: ['warning bank-silent production'],
+    text: /is silent: 3 payments or authorisations have waited/,
+  },
+  'two payments without an answer': { facts: { limiters: [{ ...limiter, silentWrites: 2 }] }, found: [] },
   'a lowered rate': {
     facts: { limiters: [{ ...limiter, perSecond: 15.93 }] },
     found: ['warning rate-lowered production'],
