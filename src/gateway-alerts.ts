@@ -60,6 +60,7 @@ interface AlertSources {
 }
 
 const secondsPerDay = 86_400;
+const hourMs = 3_600_000;
 /** What is usual changes slowly. */
 const refreshesPerUsual = 12;
 
@@ -105,6 +106,7 @@ export function createGatewayAlerts({
       active: active(),
       isProduction,
       initiationsOf: fleet.initiations,
+      isConfigured: (environment) => rates.has(environment),
       usual,
       requests: minute.reduce((sum, { requests }) => sum + requests, 0),
       failed: minute.reduce((sum, { failed }) => sum + failed, 0),
@@ -155,7 +157,7 @@ export function createGatewayAlerts({
       if (changed.status === 'fulfilled') bankChanges = changed.value.map(bankChangeOf);
       internalErrors = failed.status === 'fulfilled' ? failed.value.map(internalErrorsOf) : [];
       if (initiations.status === 'fulfilled' && initiations.value)
-        usual = usualInitiationsOf(initiations.value.map(hourlyInitiationsOf));
+        usual = usualInitiationsOf(initiations.value.map(hourlyInitiationsOf), Math.floor(now() / hourMs));
     },
 
     evaluate({ eventLoopDelayMs, overduePolls }) {

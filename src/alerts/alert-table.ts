@@ -53,7 +53,7 @@ export const alertTable = {
   },
   'initiations-unauthorised': {
     condition:
-      'The bank answers 401 or 403 to half of the initiations of the last minute (at least 10), or, with a code that is not about a token or a consent, to 80 % of those of the last 10 seconds (at least 5) or to all of the last five minutes (at least 3). A warning if it is one product, a third of the last minute, or if the payments of as many other tenants succeed.',
+      'Most initiations fail (see `initiations-fail`), and 80 % of these because the bank answers 401 or 403. With a code about a token, a consent, a PSU or a product, single TPPs may be at fault: then it must be half of the last minute, or 80 % of the last five minutes (at least 10). A warning if it is one product, a third of the last minute (at least 10), or if the payments of as many other tenants or products succeed.',
     severities: either,
     action:
       'The bank does not accept the gateway, its certificate or the TPP. `penstock search --operation initiatePayment --error any` and `penstock explain` show its answers; ask the bank, and check the certificates.',
@@ -62,7 +62,7 @@ export const alertTable = {
   },
   'initiations-fail': {
     condition:
-      'Initiations have no usable answer of the bank, or 5xx: half of the last minute (at least 10), 80 % of the last 10 seconds (at least 5), or all of the last five minutes (at least 3). So many may also be those that fail, are refused with 401 or 403, and are blocked, together. A warning if it is one product, 10 % of the last minute (at least 5), or if the payments of as many other tenants succeed.',
+      'Most initiations fail: they have no usable answer of the bank, 429 or 5xx, the bank answers 401 or 403, or the gateway refuses them. Most: 80 % of the last 10, 60 or 120 seconds (at least 5), half of the last minute or of the last five minutes (at least 10), or all of the last 5 or 15 minutes (at least 3). What the bank refuses for its content does not count. Its name is that of the reason of 80 % of the failures, otherwise this one. A warning if it is one product, 10 % of the last minute or 8 % of the last five minutes (at least 5), or if the payments of as many other tenants or products succeed: in the last minute, or, if only one tenant is concerned, in the last five minutes.',
     severities: either,
     action:
       'Ask the bank. Payments of which it is unknown whether the bank executed them are in doubt. If another environment of this bank works, consider `penstock environment use`.',
@@ -71,7 +71,7 @@ export const alertTable = {
   },
   'initiations-blocked': {
     condition:
-      'The gateway itself refuses initiations, because a circuit is open, a queue is full, or it is overloaded: half of the last minute (at least 10), 80 % of the last 10 seconds (at least 5), or all of the last five minutes (at least 3). A warning if it is one product, 10 % of the last minute (at least 5), or 10 % for reasons that concern only their tenants: they send more than their share, or only their circuit is open.',
+      'Most initiations fail (see `initiations-fail`), and 80 % of these because the gateway refuses them: a circuit is open, a queue is full, or it is overloaded. A warning if it is one product, 10 % of the last minute or 8 % of the last five minutes (at least 5), if the payments of as many other tenants or products succeed, or for reasons that concern only single tenants: they send more than their share, or only their circuit is open. If nearly everything of several tenants is refused for such reasons, it counts as refused for all.',
     severities: either,
     action: 'Nothing was sent, and TPPs may repeat. The other alerts show the cause.',
     guide: 'why-was-my-call-refused.md',
@@ -79,7 +79,7 @@ export const alertTable = {
   },
   'initiations-refused': {
     condition:
-      'The bank refuses more initiations than usual, of an environment or of one product, with other codes than 401 and 403: at least 10 of the last 30 seconds, and five times the share of the median hour of the last day (at least 30 %; 50 % if there were less than 100 initiations); or 90 % of the last five minutes (at least 10).',
+      'The bank refuses more initiations than usual, of an environment or of one product, with other codes than 401 and 403: at least 10 of the last 30 seconds, and five times the share of the median hour of the last day (at least 30 %; 50 % if fewer than three hours had 20 initiations); or 90 % of the last five minutes (at least 10).',
     severities: warning,
     action:
       '`penstock search --operation initiatePayment --error any` shows the answers of the bank. If all are of one client, tell it; if not, ask the bank what has changed.',
@@ -88,11 +88,21 @@ export const alertTable = {
   },
   'bank-slow': {
     condition:
-      'The bank takes at least 2 seconds for an initiation, and three times as long as in the median hour of the last day (5 seconds if there were less than 100): the mean of the last 10 seconds, of at least 5.',
+      'The bank takes at least 2 seconds for an initiation, and three times as long as in the median hour of the last day (5 seconds if fewer than three hours had 20 initiations): the mean of the last 10 seconds, of at least 5.',
     severities: warning,
     action:
       'Ask the bank. Payments go on; those that reach the deadline are in doubt. Other calls wait longer, because payments come first.',
     guide: 'circuits.md',
+  },
+  'bank-silent': {
+    condition:
+      'At least 3 payments or authorisations of an instance have waited for an answer of the bank for 8 seconds, and the bank has answered none in that time.',
+    severities: warning,
+    action:
+      'Ask the bank. Those that reach the deadline are in doubt, and initiations then count as failed. If another environment of this bank works, consider `penstock environment use`.',
+    guide: 'circuits.md',
+    isOfInstance: true,
+    stopsPayments: 'always',
   },
   'requests-fail': {
     condition:
@@ -341,11 +351,12 @@ export const alertTable = {
   },
   overloaded: {
     condition:
-      'An instance refuses requests because it is overloaded, its event loop is late by 250 ms, or it has refused connections within the last minute; for 5 seconds.',
-    severities: warning,
+      'An instance refuses requests because it is overloaded, its event loop is late by 250 ms, or it has refused connections within the last minute; for 5 seconds. Critical while it refuses all requests.',
+    severities: either,
     action: 'Start more instances, give them more CPU, or find the clients with the highest request rates.',
     guide: 'overload.md',
     isOfInstance: true,
+    stopsPayments: 'critical',
     afterMs: 5_000,
   },
   'storage-limit': {

@@ -19,6 +19,7 @@ export const findAtBank = (facts: BankFacts): readonly Finding[] => [
   ...circuits(facts),
   ...facts.circuits.flatMap(tenantCircuits),
   ...facts.limiters.flatMap((limiter) => [
+    ...silence(limiter),
     ...loweredRate(limiter, facts),
     ...limiter.pauses.map((pause) => pauseOf(limiter, pause)),
     ...queue(limiter),
@@ -97,6 +98,14 @@ function tenantCircuits({ environment, lane, state, hold, tenants }: CircuitView
   const words = [isOnProbation.includes(false) && 'open', isOnProbation.includes(true) && 'on probation'];
   const text = `The ${lane} circuit of ${environment} is ${words.filter(Boolean).join(' or ')} for ${listText([...shown, ...more])}, closed for the others.`;
   return [{ id: 'circuit-open-for-tenant', severity: 'warning', environment, subject: lane, text }];
+}
+
+const minSilentWrites = 3;
+
+function silence({ environment, silentWrites }: EnvironmentLimiterStats): readonly Finding[] {
+  if (silentWrites < minSilentWrites) return [];
+  const text = `The bank of ${environment} is silent: ${silentWrites} payments or authorisations have waited for its answer for 8 s or longer, and it has answered none in that time.`;
+  return [{ id: 'bank-silent', severity: 'warning', environment, text }];
 }
 
 /** The rate recovers slowly: what is nearly the whole rate needs no attention. */

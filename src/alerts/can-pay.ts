@@ -14,22 +14,28 @@ interface AlertOfEnvironment {
 }
 
 /**
- * What is over does not count, and what concerns only some of the instances stops only some payments.
+ * What is over counts as a warning until its alert goes, so that the answer does not flap with a bank that does. What concerns only some of
+ * the instances stops only some payments; so may what a newer gateway calls critical.
  *
  * @param active the active environment; payments of others are not those of customers
  */
 export function canPay(alerts: readonly AlertOfEnvironment[], active: string | null): CanPay {
-  const relevant = alerts.filter(
-    ({ environment = active, overSince }) => environment === active && overSince === undefined,
-  );
-  const stopping = relevant.filter(
-    ({ id, severity }) => severity === 'critical' && effectOf(id) !== undefined,
-  );
-  if (stopping.some(({ instances }) => instances === undefined)) return 'no';
-  const hampering = relevant.filter(
-    ({ id, severity }) => severity === 'warning' && effectOf(id) === 'always',
-  );
-  return stopping.length > 0 || hampering.length > 0 ? 'some' : 'yes';
+  const effects = alerts.filter(({ environment = active }) => environment === active).map(effectOf);
+  return effects.includes('no') ? 'no' : effects.includes('some') ? 'some' : 'yes';
 }
 
-const effectOf = (id: string) => (isAlertId(id) ? alertRow(id).stopsPayments : undefined);
+function effectOf(alert: AlertOfEnvironment): CanPay {
+  const { id, instances } = alert;
+  const stopsPayments = isAlertId(id) ? alertRow(id).stopsPayments : 'unknown';
+  if (alert.severity === 'info' || stopsPayments === undefined) return 'yes';
+  if (alert.severity === 'warning') return stopsPayments === 'always' ? 'some' : 'yes';
+  const isEverywhere = instances === undefined && stopsPayments !== 'unknown';
+  return isEverywhere && currentSeverity(alert) === 'critical' ? 'no' : 'some';
+}
+
+/** A critical alert that is over, and only kept for a moment, is a warning. */
+export const currentSeverity = ({
+  severity,
+  overSince,
+}: Pick<AlertOfEnvironment, 'severity' | 'overSince'>): Severity =>
+  severity === 'critical' && overSince !== undefined ? 'warning' : severity;

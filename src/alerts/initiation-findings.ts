@@ -3,49 +3,48 @@
 import { countTenants, type InitiationCount } from '../telemetry/initiations.ts';
 import { countOf, type Finding, isImportant, listText, type Moment, percentOf } from './finding.ts';
 
-/** Initiations of one environment during the last day. */
+/** Of the median hour of the last day, if there were enough initiations. */
 export interface UsualInitiations {
   readonly environment: string;
-  readonly initiations: number;
-  /** Of the median hour: those that the bank has refused with other codes than 401 and 403. 0 to 1. */
+  /** Those that the bank has refused with other codes than 401 and 403: 0 to 1. */
   readonly refusedShare: number;
-  readonly answered: number;
-  /** Of the median hour: how long the bank takes, in milliseconds. */
+  /** How long the bank takes, in milliseconds; 0 if it has answered none. */
   readonly answerMs: number;
 }
 
 export interface InitiationFacts extends Moment {
   /** Those of the last so many seconds. */
-  readonly initiationsOf: (seconds: number) => readonly InitiationCount[];
+  readonly initiationsOf: Scope;
+  readonly isConfigured: (environment: string) => boolean;
   readonly usual: readonly UsualInitiations[];
 }
 
+/** Initiations of the last so many seconds: all of them, or those of an environment, or of a product. */
+type Scope = (seconds: number) => readonly InitiationCount[];
+type Selects = (one: InitiationCount) => boolean;
+
+/** So many initiations, of which so many are selected, are enough. */
 interface Window {
   readonly seconds: number;
   readonly minimum: number;
   readonly share: number;
 }
 
+const windows = (minimum: number, share: number, ...lengths: readonly number[]): readonly Window[] =>
+  lengths.map((seconds) => ({ seconds, minimum, share }));
+
+/** How long an initiation matters. Seconds. */
+const longestSeconds = 900;
 /** For the failure of most: soon if there is much traffic, and at all if there is little. */
-const most: readonly Window[] = [
-  { seconds: 10, minimum: 5, share: 0.8 },
-  { seconds: 60, minimum: 10, share: 0.5 },
-  { seconds: 300, minimum: 3, share: 1 },
-];
-/** What has not failed for so long does not become a failure because earlier successes are out of the window. Seconds. */
-const recentSeconds = 120;
-/** The first window with so many initiations says whether they succeed again, whatever a longer window contains. Seconds. */
-const recoveries = [10, 20, 30, 60];
-const minRecovered = 3;
-/** So many products are named for each reason, those with most failures. */
-const maxProducts = 5;
-const minute: readonly Window[] = most.filter(({ seconds }) => seconds === 60);
-/** For the failure of some. */
-const some: Window = { seconds: 60, minimum: 10, share: 0.1 };
+const most = [...windows(5, 0.8, 10, 60, 120), ...windows(10, 0.5, 60, 300), ...windows(3, 1, 300, 900)];
+/** For 401 and 403 with a code about a token or a consent, which single TPPs cause. */
+const mostUnauthorised = [...windows(10, 0.5, 60), ...windows(10, 0.8, 300)];
+/** For the failure of some: the longer window asks for less, so that a share near the limit does not come and go. */
+const some = [...windows(10, 0.1, 60), ...windows(30, 0.08, 300)];
 const minSome = 5;
-const someUnauthorised: Window = { ...some, share: 1 / 3 };
+const someUnauthorised = windows(10, 1 / 3, 60);
 /** Refusals with other codes may be the fault of a TPP. */
-const allRefused: Window = { seconds: 300, minimum: 10, share: 0.9 };
+const allRefused = windows(10, 0.9, 300);
 const refusals = {
   seconds: 30,
   minimum: 10,
@@ -55,8 +54,25 @@ const refusals = {
   factor: 5,
 };
 const slowness = { seconds: 10, minimum: 5, ms: 2_000, msWithoutUsual: 5_000, factor: 3 };
-/** Fewer initiations during the last day say little. */
-const minUsual = 100;
+
+/** A condition is over if one of these windows contradicts it, of those that are shorter than its own. Seconds. */
+const recoveries = [20, 30, 60, 120, 300];
+const recovery = {
+  minimum: 3,
+  /** Of the share that was found. */
+  maxPart: 0.25,
+  /** How probable the last initiations would be if the share had not fallen. */
+  maxChance: 0.001,
+};
+
+/** For how long a success says that a tenant or a product works; and if only one tenant fails. Seconds. */
+const worksFor = 60;
+const worksForBesideOne = 300;
+
+/** So many products are named, those with most failures. */
+const maxProducts = 5;
+/** With this share of all failures, the others are not worth a word. */
+const mainShare = 0.8;
 
 const isUnauthorised = ({ result }: InitiationCount): boolean => /^40[13]/.test(result);
 /** The code is not about a token, a consent or a product: these may be the fault of one TPP. */
@@ -64,175 +80,226 @@ const isOfGateway = (one: InitiationCount) =>
   isUnauthorised(one) && !/^\d+ (?:TOKEN|CONSENT|PSU|PRODUCT)_/.test(one.result);
 export const isRefused = (one: InitiationCount): boolean => /^[1-4]/.test(one.result) && !isUnauthorised(one);
 const hasResult = (wanted: string) => (one: InitiationCount) => one.result === wanted;
+const isAccepted = hasResult('accepted');
 const isFailed = hasResult('failed');
-const isBlocked = hasResult('blocked');
 const isOfTenant = hasResult('tenant-blocked');
-export const isAnswered = (one: InitiationCount): boolean =>
-  !isFailed(one) && !isBlocked(one) && !isOfTenant(one);
+const isBlocked = (one: InitiationCount) => one.result === 'blocked' || isOfTenant(one);
+export const isAnswered = (one: InitiationCount): boolean => !isFailed(one) && !isBlocked(one);
 /** For whatever reason, customers cannot pay. */
-const isStopped = (one: InitiationCount) => isFailed(one) || isBlocked(one) || isOfGateway(one);
+const isStopped = (one: InitiationCount) => isFailed(one) || isBlocked(one) || isUnauthorised(one);
+const isStoppedForSure = (one: InitiationCount) => isFailed(one) || isBlocked(one) || isOfGateway(one);
 
-export function findInitiations(given: InitiationFacts): readonly Finding[] {
-  const facts = { ...given, initiationsOf: createWindows(given) };
-  const environments = new Set(facts.initiationsOf(300).map(({ environment }) => environment));
-  const others = { ...facts, initiationsOf: createWindows(facts, (one) => !isOfTenant(one)) };
-  /** What the bank refuses because of its content says nothing about whether other payments work. */
-  const valid = {
-    ...facts,
-    initiationsOf: createWindows(facts, (one) => !isOfTenant(one) && !isRefused(one)),
-  };
-  return Array.from(environments, (environment) => [
-    ...stopped(valid, environment),
-    ...ofTenants(facts, environment),
-    ...refused(others, environment),
-    ...slow(others, environment),
-  ]).flat();
+export function findInitiations(facts: InitiationFacts): readonly Finding[] {
+  const { active = '', isConfigured } = facts;
+  // What was refused before its environment was chosen would have gone to the active one.
+  const all = narrow(facts.initiationsOf, (one) =>
+    one.environment === '' ? { ...one, environment: active } : one,
+  );
+  const environments = new Set(all(longestSeconds).map(({ environment }) => environment));
+  return [...environments]
+    .filter((environment) => environment === '' || isConfigured(environment))
+    .flatMap((environment) => {
+      const own = within(all, (one) => one.environment === environment);
+      const others = within(own, (one) => !isOfTenant(one));
+      return [
+        ...stopped(facts, own, environment),
+        ...refused(facts, others, environment),
+        ...slow(facts, others, environment),
+      ];
+    });
 }
 
-/** For one reason, or, if there is no reason for which most of them fail, for several. */
-function stopped(facts: InitiationFacts, environment: string): readonly Finding[] {
-  const found = [
-    ...unauthorised(facts, environment),
-    ...failures(
-      facts,
-      environment,
-      'initiations-fail',
-      isFailed,
-      'have no usable answer of the bank, or 5xx',
-    ),
-    ...failures(facts, environment, 'initiations-blocked', isBlocked, 'were refused by the gateway'),
-  ];
-  if (found.some(({ severity }) => severity === 'critical')) return found;
-  const mixed = exceeded(facts, most, (one) => one.environment === environment, isStopped);
-  if (!mixed || mixed.isOfFewTenants || !isCriticalIn(facts, environment)) return found;
-  const reasons = [
-    [`the bank has refused with ${dominant(mixed.part.filter(isOfGateway))}`, isOfGateway],
-    ['have no usable answer of the bank, or 5xx', isFailed],
-    ['were refused by the gateway', isBlocked],
-  ] as const;
-  const parts = reasons.flatMap(([what, selects]) => {
-    const count = sum(mixed.part.filter(selects));
-    return count === 0 ? [] : `${count} ${what}`;
-  });
-  const text = `${describeShare(mixed)} fail: ${listText(parts)}.`;
-  return [
-    ...found.filter(({ subject }) => subject !== ''),
-    { id: 'initiations-fail', severity: 'critical', environment: named(environment), subject: '', text },
-  ];
-}
-
-/** Without an environment, they would have gone to the active one. */
-const isCriticalIn = (facts: InitiationFacts, environment: string) =>
-  environment === '' || isImportant(facts, environment);
-
-function ofTenants(facts: InitiationFacts, environment: string): readonly Finding[] {
-  const part = exceeded(facts, [some], (one) => one.environment === environment, isOfTenant);
-  if (!part || part.count < minSome) return [];
-  const text = `${describeShare(part)} were refused by the gateway for reasons that concern only their tenants: a tenant sends more than its share, or its circuit is open.`;
-  const found = { severity: 'warning', environment: named(environment), subject: 'tenants' } as const;
-  return [{ ...found, id: 'initiations-blocked', text }];
-}
-
-/**
- * Each window is computed once, because several alerts look at it. What was refused before its environment was chosen would have gone to
- * the active one.
- */
-function createWindows(
-  { initiationsOf, active = '' }: InitiationFacts,
-  selects: Selects = () => true,
-): InitiationFacts['initiationsOf'] {
-  const windows = new Map<number, readonly InitiationCount[]>();
+/** Each window is computed once. */
+function narrow(scope: Scope, change: (one: InitiationCount) => InitiationCount | readonly never[]): Scope {
+  const known = new Map<number, readonly InitiationCount[]>();
   return (seconds) => {
-    const known = windows.get(seconds);
-    if (known) return known;
-    const counts = initiationsOf(seconds)
-      .filter(selects)
-      .map((one) => (one.environment === '' ? { ...one, environment: active } : one));
-    windows.set(seconds, counts);
+    const counts = known.get(seconds) ?? scope(seconds).flatMap(change);
+    known.set(seconds, counts);
     return counts;
   };
 }
 
-type Selects = (one: InitiationCount) => boolean;
+const within = (scope: Scope, selects: Selects): Scope => narrow(scope, (one) => (selects(one) ? one : []));
 
 interface Share {
+  readonly seconds: number;
   readonly part: readonly InitiationCount[];
   readonly count: number;
   readonly total: number;
   readonly share: number;
-  /** Whether at least as many tenants have only payments that the bank accepts. */
-  readonly isOfFewTenants: boolean;
 }
 
 const sum = (all: readonly InitiationCount[]) => all.reduce((total, { count }) => total + count, 0);
 
-function shareOf(all: readonly InitiationCount[], selects: Selects): Share {
+function shareIn(scope: Scope, seconds: number, selects: Selects): Share {
+  const all = scope(seconds);
   const part = all.filter(selects);
   const [count, total] = [sum(part), sum(all)];
-  const affected = tenantsOf(part);
-  const unaffected = tenantsOf(all.filter((one) => !selects(one))) & ~affected;
-  const isOfFewTenants = countTenants(affected) <= countTenants(unaffected);
-  return { part, count, total, share: total === 0 ? 0 : count / total, isOfFewTenants };
+  return { seconds, part, count, total, share: total === 0 ? 0 : count / total };
 }
+
+/** The first window in which enough are selected, unless this is over. */
+function exceeded(scope: Scope, all: readonly Window[], selects: Selects): Share | undefined {
+  if (!scope(longestSeconds).some(selects)) return undefined;
+  return all
+    .map((window) => ({ window, found: shareIn(scope, window.seconds, selects) }))
+    .filter(({ window, found }) => found.total >= window.minimum && found.share >= window.share)
+    .find(({ found }) => !isOver(scope, selects, found))?.found;
+}
+
+/** Only successes end a condition: so many that they are no chance (Chernoff's bound of a binomial distribution). */
+function isOver(scope: Scope, selects: Selects, { seconds, share }: Share): boolean {
+  return recoveries.some((shorter) => {
+    if (shorter >= seconds) return false;
+    const last = shareIn(scope, shorter, selects);
+    if (last.total < recovery.minimum || last.share > recovery.maxPart * share) return false;
+    const entropy = divergence(last.share, share) + divergence(1 - last.share, 1 - share);
+    return Math.exp(-last.total * entropy) <= recovery.maxChance;
+  });
+}
+
+/** A term of the relative entropy of two distributions. */
+const divergence = (one: number, other: number) => (one === 0 ? 0 : one * Math.log(one / other));
 
 const tenantsOf = (all: readonly InitiationCount[]) => all.reduce((bits, { tenants }) => bits | tenants, 0);
+const productsOf = (all: readonly InitiationCount[]) => new Set(all.map(({ product }) => product));
 
-/** The first window in which so many are selected, unless the last ones are not. */
-function exceeded(
-  { initiationsOf }: InitiationFacts,
-  windows: readonly Window[],
-  within: Selects,
-  selects: Selects,
-): (Share & Window) | undefined {
-  const shareIn = (seconds: number) => shareOf(initiationsOf(seconds).filter(within), selects);
-  for (const window of windows) {
-    const found = shareIn(window.seconds);
-    if (found.total < window.minimum || found.share < window.share) continue;
-    const last = recoveries.map(shareIn).find(({ total }) => total >= minRecovered);
-    if (last?.count === 0 || (window.seconds > recentSeconds && shareIn(recentSeconds).count === 0)) continue;
-    return { ...window, ...found };
-  }
-  return undefined;
+/** `tenants` or `products`, if at least as many of them only succeed. */
+function unaffected(scope: Scope, { part, seconds }: Share): 'tenants' | 'products' | undefined {
+  const successes = (ofLast: number) => scope(Math.max(ofLast, seconds)).filter(isAccepted);
+  const tenants = tenantsOf(part);
+  const isOne = (tenants & (tenants - 1)) === 0;
+  const working = tenantsOf(successes(isOne ? worksForBesideOne : worksFor)) & ~tenants;
+  const count = countTenants(tenants);
+  if (working !== 0 && countTenants(working | tenants) - count >= count) return 'tenants';
+  const products = productsOf(part);
+  const workingProducts = [...productsOf(successes(worksFor))].filter((product) => !products.has(product));
+  return workingProducts.length >= products.size ? 'products' : undefined;
 }
 
-/** Of an environment, or, if only that is concerned, of one product of it. */
-function placesOf({ initiationsOf }: InitiationFacts, environment: string) {
-  const own = initiationsOf(300).filter((one) => one.environment === environment);
-  const products = [...new Set(own.map(({ product }) => product))];
+/**
+ * Whether most initiations of the environment, or of single products, come to nothing, for one reason or for several; otherwise, whether
+ * some do. What the bank refuses because of its content says nothing about other payments, and is left out.
+ */
+function stopped(facts: InitiationFacts, own: Scope, environment: string): readonly Finding[] {
+  const valid = within(own, (one) => !isRefused(one));
+  const ofNoTenant = within(valid, (one) => !isOfTenant(one));
+  const ofTenants = () => tenantBlocked(own, environment);
+  const whole = stoppedIn(ofNoTenant);
+  const all = whole ? undefined : stoppedForAll(valid);
+  const found = whole ?? all;
+  if (found) {
+    const others = unaffected(all ? valid : ofNoTenant, found);
+    const isCritical = others === undefined && (environment === '' || isImportant(facts, environment));
+    const severity = isCritical ? 'critical' : 'warning';
+    return [describe(found, own, { severity, environment, others }), ...(all ? [] : ofTenants())];
+  }
+  const ofProducts = [...productsOf(ofNoTenant(longestSeconds).filter(isStopped))]
+    .flatMap((product) => {
+      const scope = within(ofNoTenant, (one) => one.product === product);
+      const share = stoppedIn(scope);
+      return share ? [{ share, scope, product, others: unaffected(scope, share) }] : [];
+    })
+    .toSorted((one, other) => other.share.count - one.share.count)
+    .slice(0, maxProducts)
+    .map(({ share, scope, ...more }) =>
+      describe(share, scope, { severity: 'warning', environment, ...more }),
+    );
+  return [...ofProducts, ...ofSome(ofNoTenant, own, environment, ofProducts), ...ofTenants()];
+}
+
+const stoppedIn = (scope: Scope): Share | undefined =>
+  exceeded(scope, most, isStoppedForSure) ?? exceeded(scope, mostUnauthorised, isStopped);
+
+/** If nearly everything of several tenants is refused for reasons of single tenants, the reason is another one. */
+function stoppedForAll(scope: Scope): Share | undefined {
+  const found = stoppedIn(scope);
+  const isOfSeveral = found && countTenants(tenantsOf(found.part)) >= 2 && !unaffected(scope, found);
+  return isOfSeveral ? found : undefined;
+}
+
+function ofSome(
+  scope: Scope,
+  own: Scope,
+  environment: string,
+  known: readonly Finding[],
+): readonly Finding[] {
+  return reasons.flatMap(({ id, selects }) => {
+    if (known.some((finding) => finding.id === id)) return [];
+    const found = exceeded(scope, id === 'initiations-unauthorised' ? someUnauthorised : some, selects);
+    if (!found || found.count < minSome) return [];
+    const others = unaffected(scope, found);
+    return [describe(found, own, { severity: 'warning', environment, others })];
+  });
+}
+
+function tenantBlocked(own: Scope, environment: string): readonly Finding[] {
+  const found = exceeded(own, some, isOfTenant);
+  if (!found || found.count < minSome) return [];
+  const text = `${describeShare(found)} were refused by the gateway for reasons that concern only their tenants: a tenant sends more than its share, or its circuit is open.`;
+  const place = { severity: 'warning', environment: named(environment), subject: 'tenants' } as const;
+  return [{ ...place, id: 'initiations-blocked', text }];
+}
+
+/** Why initiations come to nothing. */
+const reasons = [
+  {
+    id: 'initiations-unauthorised',
+    selects: isUnauthorised,
+    amongOthers: (part: readonly InitiationCount[]) => `the bank has refused with ${dominant(part)}`,
+    alone: (share: string, part: readonly InitiationCount[]) =>
+      `The bank refuses payments with ${dominant(part)}: ${share}.`,
+  },
+  {
+    id: 'initiations-fail',
+    selects: isFailed,
+    amongOthers: () => 'have no usable answer of the bank, 429 or 5xx',
+    alone: (share: string) => `${share} have no usable answer of the bank, 429 or 5xx.`,
+  },
+  {
+    id: 'initiations-blocked',
+    selects: isBlocked,
+    amongOthers: () => 'were refused by the gateway',
+    alone: (share: string) => `${share} were refused by the gateway.`,
+  },
+] as const;
+
+interface Place {
+  readonly severity: Finding['severity'];
+  readonly environment: string;
+  readonly product?: string;
+  /** Who only succeeds. */
+  readonly others: 'tenants' | 'products' | undefined;
+}
+
+/** @param scope with what the bank has refused because of its content */
+function describe(
+  found: Share,
+  scope: Scope,
+  { severity, environment, product = '', others }: Place,
+): Finding {
+  const parts = reasons.flatMap((reason) => {
+    const part = found.part.filter(reason.selects);
+    return part.length === 0 ? [] : [{ ...reason, part, count: sum(part) }];
+  });
+  const main = parts.find(({ count }) => count >= mainShare * found.count);
+  const text = main
+    ? main.alone(describeShare({ ...found, count: main.count }, product), main.part)
+    : `${describeShare(found, product)} fail: ${listText(parts.map(({ count, part, amongOthers }) => `${count} ${amongOthers(part)}`))}.`;
+  const refusedCount = sum(scope(found.seconds).filter(isRefused));
+  const more = refusedCount === 0 ? '' : ` Another ${refusedCount} were refused for their content.`;
+  const working = others === undefined ? '' : ` Those of as many other ${others} succeed.`;
   return {
-    whole: { name: '', within: (one: InitiationCount) => one.environment === environment },
-    products: products.map((product) => ({
-      name: product,
-      within: (one: InitiationCount) => one.environment === environment && one.product === product,
-    })),
+    id: main?.id ?? 'initiations-fail',
+    severity,
+    environment: named(environment),
+    subject: product,
+    text: `${text}${more}${working}`,
   };
 }
 
-/** Finds in the environment; if it finds nothing, in each product. */
-function findIn(
-  facts: InitiationFacts,
-  environment: string,
-  find: (within: Selects) => (Share & { readonly seconds: number }) | undefined,
-): readonly (Share & { readonly seconds: number; readonly product: string })[] {
-  const { whole, products } = placesOf(facts, environment);
-  const found = find(whole.within);
-  if (found) return [{ ...found, product: '' }];
-  return products
-    .flatMap(({ name, within }) => {
-      const ofProduct = find(within);
-      return ofProduct ? [{ ...ofProduct, product: name }] : [];
-    })
-    .toSorted((one, other) => other.count - one.count)
-    .slice(0, maxProducts);
-}
-
 /** `58 of 60 initiations of payments/sepa-credit-transfers in the last 60 s` */
-const describeShare = ({
-  count,
-  total,
-  seconds,
-  product = '',
-}: Share & { readonly seconds: number; readonly product?: string }) =>
+const describeShare = ({ count, total, seconds }: Share, product = '') =>
   `${count} of ${countOf(total, 'initiation')}${product && ` of ${product}`} in the last ${seconds} s`;
 
 /** The most frequent result. */
@@ -243,80 +310,43 @@ function dominant(part: readonly InitiationCount[]): string {
   return counts.toSorted(([, one], [, other]) => other - one)[0]?.[0] ?? '';
 }
 
-const ofOthers = ({ isOfFewTenants }: Share) =>
-  isOfFewTenants ? ' Those of as many other tenants succeed.' : '';
-
 const named = (environment: string) => (environment === '' ? undefined : environment);
 
-function unauthorised(facts: InitiationFacts, environment: string): readonly Finding[] {
-  const find = (within: Selects) =>
-    exceeded(facts, minute, within, isUnauthorised) ?? exceeded(facts, most, within, isOfGateway);
-  const found = findIn(facts, environment, find);
-  const within: Selects = (one) => one.environment === environment;
-  const part = found.length > 0 ? undefined : exceeded(facts, [someUnauthorised], within, isUnauthorised);
-  const shares = part
-    ? [{ ...part, product: '', isPart: true }]
-    : found.map((one) => ({ ...one, isPart: false }));
-  return shares.map((one) => ({
-    id: 'initiations-unauthorised',
-    severity:
-      one.isPart || one.product !== '' || one.isOfFewTenants || !isImportant(facts, environment)
-        ? 'warning'
-        : 'critical',
-    environment: named(environment),
-    subject: one.product,
-    text: `The bank refuses payments with ${dominant(one.part)}: ${describeShare(one)}.${ofOthers(one)}`,
-  }));
-}
-
-function failures(
-  facts: InitiationFacts,
-  environment: string,
-  id: 'initiations-fail' | 'initiations-blocked',
-  selects: Selects,
-  what: string,
-): readonly Finding[] {
-  const found = findIn(facts, environment, (within) => exceeded(facts, most, within, selects));
-  const whole = found.find(({ product }) => product === '');
-  const part = exceeded(facts, [some], (one) => one.environment === environment, selects);
-  const isCritical = whole !== undefined && !whole.isOfFewTenants && isCriticalIn(facts, environment);
-  const shares = !whole && part && part.count >= minSome ? [{ ...part, product: '' }] : found;
-  return shares.map((one) => ({
-    id,
-    severity: isCritical ? 'critical' : 'warning',
-    environment: named(environment),
-    subject: one.product,
-    text: `${describeShare(one)} ${what}.${ofOthers(one)}`,
-  }));
-}
-
-function refused(facts: InitiationFacts, environment: string): readonly Finding[] {
+/** Finds in the environment; if it finds nothing, in each product. */
+function refused(facts: InitiationFacts, scope: Scope, environment: string): readonly Finding[] {
   const usual = facts.usual.find((one) => one.environment === environment);
-  const isUsualKnown = usual !== undefined && usual.initiations >= minUsual;
   const { seconds, minimum, minShare, maxShare, factor, shareWithoutUsual } = refusals;
-  const usualShare = isUsualKnown ? usual.refusedShare : 0;
-  const share = isUsualKnown
-    ? Math.min(maxShare, Math.max(minShare, factor * usualShare))
+  const share = usual
+    ? Math.min(maxShare, Math.max(minShare, factor * usual.refusedShare))
     : shareWithoutUsual;
-  const before = isUsualKnown ? ` During the last day, it refused ${percentOf(usualShare)}.` : '';
-  return findIn(facts, environment, (within) =>
-    exceeded(facts, [{ seconds, minimum, share }, allRefused], within, isRefused),
-  ).map((found) => ({
-    id: 'initiations-refused',
-    severity: 'warning',
-    environment: named(environment),
-    subject: found.product,
-    text: `The bank refuses payments, most with ${dominant(found.part)}: ${describeShare(found)}.${before}`,
-  }));
+  const before = usual ? ` During the last day, it refused ${percentOf(usual.refusedShare)}.` : '';
+  const find = (of: Scope) => exceeded(of, [...windows(minimum, share, seconds), ...allRefused], isRefused);
+  const whole = find(scope);
+  const found = whole
+    ? [{ ...whole, product: '' }]
+    : [...productsOf(scope(longestSeconds).filter(isRefused))].flatMap((product) => {
+        const ofProduct = find(within(scope, (one) => one.product === product));
+        return ofProduct ? [{ ...ofProduct, product }] : [];
+      });
+  return found
+    .toSorted((one, other) => other.count - one.count)
+    .slice(0, maxProducts)
+    .map((one) => ({
+      id: 'initiations-refused',
+      severity: 'warning',
+      environment: named(environment),
+      subject: one.product,
+      text: `The bank refuses payments, most with ${dominant(one.part)}: ${describeShare(one, one.product)}.${before}`,
+    }));
 }
 
-function slow({ initiationsOf, usual }: InitiationFacts, environment: string): readonly Finding[] {
+function slow({ usual }: InitiationFacts, scope: Scope, environment: string): readonly Finding[] {
   const { seconds, minimum, ms, msWithoutUsual, factor } = slowness;
-  const answered = initiationsOf(seconds).filter((one) => one.environment === environment && isAnswered(one));
+  const answered = scope(seconds).filter(isAnswered);
   const count = sum(answered);
   const mean = answered.reduce((total, { bankMs }) => total + bankMs, 0) / count;
   const before = usual.find((one) => one.environment === environment);
-  const isKnown = before !== undefined && before.answered >= minUsual;
+  const isKnown = before !== undefined && before.answerMs > 0;
   const limit = isKnown ? Math.max(ms, factor * before.answerMs) : msWithoutUsual;
   if (count < minimum || mean < limit) return [];
   const usually = isKnown ? `, instead of ${secondsText(before.answerMs)} during the last day` : '';

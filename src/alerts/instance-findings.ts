@@ -133,7 +133,10 @@ function overload({ shedding, eventLoopDelayMs, connectionsAcceptedForMs }: OwnF
   const refused = { 'status-reads': 'status reads', everything: 'all requests' };
   const what = Object.entries(refused).find(([name]) => name === shedding)?.[1];
   const late = `its event loop is late by ${Math.round(eventLoopDelayMs)} ms`;
-  if (what !== undefined) return warn(`An instance is overloaded and refuses ${what}: ${late}.`);
+  if (what !== undefined) {
+    const severity = shedding === 'everything' ? 'critical' : 'warning';
+    return [{ id: 'overloaded', severity, text: `An instance is overloaded and refuses ${what}: ${late}.` }];
+  }
   if (eventLoopDelayMs > lateMs) return warn(`An instance is overloaded: ${late}.`);
   if (connectionsAcceptedForMs >= refusedShownMs) return [];
   return warn('An instance has refused connections: listen.maxConnections was reached, and none was idle.');

@@ -2,9 +2,10 @@
 
 import { z } from 'zod';
 import { type Severity, severities } from '../alerts/alert-table.ts';
-import { type CanPay, canPay } from '../alerts/can-pay.ts';
+import { type CanPay, canPay, currentSeverity } from '../alerts/can-pay.ts';
 import type { AdminClient } from './admin-client.ts';
-import { parseBody, successBody } from './admin-response.ts';
+import { type AdminResponse, parseBody, successBody } from './admin-response.ts';
+import { CommandError } from './command-error.ts';
 import type { CommandOutput } from './command-output.ts';
 import { exitCodes } from './exit-codes.ts';
 
@@ -42,7 +43,7 @@ const answers: Readonly<Record<CanPay, string>> = {
 /** The exit code is 0 without alerts that need attention, 1 with warnings, and 2 if one is critical. */
 export async function showStatus(call: AdminClient, nowMs: number = Date.now()): Promise<CommandOutput> {
   const [alerts, environments, instances] = await Promise.all([
-    call('GET', '/alerts').then((response) => parseBody(z.array(alertBody), successBody(response))),
+    call('GET', '/alerts').then((response) => parseBody(z.array(alertBody), alertsBody(response))),
     call('GET', '/environments').then((response) => parseBody(environmentsBody, successBody(response))),
     call('GET', '/instances').then((response) => parseBody(instancesBody, successBody(response))),
   ]);
@@ -57,9 +58,17 @@ export async function showStatus(call: AdminClient, nowMs: number = Date.now()):
   return { lines, data: { canPay: answer, active, alerts }, exitCode: exitCodeOf(alerts) };
 }
 
+/** The exit code of a gateway without alerts must not read as that of a warning. */
+function alertsBody(response: AdminResponse): unknown {
+  if (response.status !== 404) return successBody(response);
+  throw new CommandError(
+    exitCodes.internal,
+    'The gateway has no alerts: it is older than this command. Use the command penstock of its version.',
+  );
+}
+
 function exitCodeOf(alerts: readonly AlertBody[]): number {
-  const has = (wanted: Severity) =>
-    alerts.some(({ severity, overSince }) => severity === wanted && overSince === undefined);
+  const has = (wanted: Severity) => alerts.some((alert) => currentSeverity(alert) === wanted);
   if (has('critical')) return exitCodes.critical;
   return has('warning') ? exitCodes.refused : exitCodes.ok;
 }
@@ -86,9 +95,8 @@ function uncertainLines(alerts: readonly AlertBody[]): readonly string[] {
 }
 
 function nextLines(alerts: readonly AlertBody[], nowMs: number): readonly string[] {
-  const isDue = ({ severity, overSince }: AlertBody) => severity !== 'info' && overSince === undefined;
-  const serious = alerts.filter(isDue);
-  const notes = alerts.filter((alert) => !isDue(alert));
+  const serious = alerts.filter(({ severity }) => severity !== 'info');
+  const notes = alerts.filter(({ severity }) => severity === 'info');
   return [
     '',
     'Do next:',
@@ -97,12 +105,17 @@ function nextLines(alerts: readonly AlertBody[], nowMs: number): readonly string
   ];
 }
 
-const alertLines = ({ severity, id, since, text, action, guide }: AlertBody, nowMs: number) => [
-  `  ${severity.toUpperCase()}  ${id}, since ${since.slice(0, 19)}Z (${ageOf(nowMs - Date.parse(since))})`,
-  `    ${text}`,
-  `    ${action}`,
-  `    ${guide}`,
-];
+function alertLines(alert: AlertBody, nowMs: number): readonly string[] {
+  const { id, environment, since, text, action, guide } = alert;
+  const name = environment === undefined ? id : `${id} (${environment})`;
+  const age = ageOf(nowMs - Date.parse(since));
+  return [
+    `  ${currentSeverity(alert).toUpperCase()}  ${name}, since ${since.slice(0, 19)}Z (${age})`,
+    `    ${text}`,
+    `    ${action}`,
+    `    ${guide}`,
+  ];
+}
 
 /** `45 s`, `12 min`, `3 h`, `2 d` */
 function ageOf(ms: number): string {

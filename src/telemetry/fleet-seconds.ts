@@ -1,4 +1,4 @@
-/** The statistics of each second of the last five minutes, of all instances together. */
+/** The statistics of each second of the last five minutes, and the initiations of 15 minutes, of all instances together. */
 
 import { type InitiationCount, sumInitiations } from './initiations.ts';
 import {
@@ -26,7 +26,7 @@ export interface FleetSeconds {
    * replaces its object.
    */
   recent(instances: readonly string[]): readonly SecondStats[];
-  /** Of all instances, in the last so many seconds that have ended. */
+  /** Of all instances, in the last so many seconds that have ended: at most 900. */
   initiations(lastSeconds: number): readonly InitiationCount[];
 }
 
@@ -43,6 +43,10 @@ interface InstanceSeconds {
   readonly counts: Map<number, SecondCounts>;
 }
 
+/** How long initiations are kept: a gateway with few of them needs a longer look back. Seconds. */
+const keptSeconds = 900;
+/** Initiations are added up for so many seconds at a time, so that a long window needs few additions. */
+const blockSeconds = 30;
 /** For so long, the statistics wait for an instance that is late. Seconds. */
 const maxWait = 4;
 /** How far the clock of another instance may be ahead. Seconds. */
@@ -52,6 +56,8 @@ const maxAhead = 5;
 export function createFleetSeconds(now: () => number = Date.now): FleetSeconds {
   const byInstance = new Map<string, InstanceSeconds>();
   const computed = new Map<number, ComputedSecond>();
+  /** By their first second. */
+  const blocks = new Map<number, readonly InitiationCount[]>();
 
   const currentSecond = () => Math.floor(now() / 1_000);
 
@@ -65,8 +71,22 @@ export function createFleetSeconds(now: () => number = Date.now): FleetSeconds {
     return second;
   }
 
+  const blockOf = (at: number) => at - (at % blockSeconds);
+
+  /** From `first` to the one before `end`. */
+  const initiationsIn = (first: number, end: number): readonly InitiationCount[] =>
+    Array.from({ length: end - first }, (_, index) => secondAt(first + index).initiations).flat();
+
+  function initiationsOfBlock(start: number): readonly InitiationCount[] {
+    const known = blocks.get(start);
+    if (known) return known;
+    const sum = sumInitiations(initiationsIn(start, start + blockSeconds));
+    blocks.set(start, sum);
+    return sum;
+  }
+
   function removeBefore(oldest: number): void {
-    for (const at of computed.keys()) if (at < oldest) computed.delete(at);
+    for (const all of [computed, blocks]) for (const at of all.keys()) if (at < oldest) all.delete(at);
     for (const [instance, { through, counts }] of byInstance) {
       for (const at of counts.keys()) if (at < oldest) counts.delete(at);
       if (through < oldest) byInstance.delete(instance);
@@ -76,28 +96,33 @@ export function createFleetSeconds(now: () => number = Date.now): FleetSeconds {
   return {
     add(instance, counted, seconds) {
       const current = currentSecond();
-      const accepted = seconds.filter(({ at }) => at > current - maxSeconds && at <= current + maxAhead);
+      const accepted = seconds.filter(({ at }) => at > current - keptSeconds && at <= current + maxAhead);
       const known = byInstance.get(instance) ?? { from: current, through: current, counts: new Map() };
       if (counted) Object.assign(known, { from: counted.from, through: counted.through });
       for (const second of accepted) {
         if (known.counts.has(second.at)) continue; // a finished second never changes
         known.counts.set(second.at, second);
         computed.delete(second.at);
+        blocks.delete(blockOf(second.at));
       }
       byInstance.set(instance, known);
     },
     initiations(lastSeconds) {
       const first = currentSecond() - lastSeconds;
-      const seconds = Array.from({ length: lastSeconds + maxAhead + 1 }, (_, index) =>
-        secondAt(first + index),
+      const end = currentSecond() + maxAhead + 1;
+      const firstBlock = Math.min(end, blockOf(first + blockSeconds - 1));
+      const lastBlock = Math.max(firstBlock, blockOf(end));
+      const inBlocks = Array.from({ length: (lastBlock - firstBlock) / blockSeconds }, (_, index) =>
+        initiationsOfBlock(firstBlock + index * blockSeconds),
       );
-      return sumInitiations(seconds.flatMap(({ initiations }) => initiations));
+      const outside = [initiationsIn(first, firstBlock), initiationsIn(lastBlock, end)];
+      return sumInitiations([...inBlocks, ...outside].flat());
     },
     recent(instances) {
       const current = currentSecond();
       const ends = instances.flatMap((instance) => byInstance.get(instance)?.through ?? []);
       const last = Math.min(current - 1, Math.max(current - 1 - maxWait, Math.min(...ends)));
-      removeBefore(last - maxSeconds + 1);
+      removeBefore(blockOf(last - keptSeconds));
       const starts = Array.from(byInstance.values(), ({ from }) => from);
       const first = Math.max(last - maxSeconds + 1, Math.min(...starts));
       return Array.from(

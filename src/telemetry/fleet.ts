@@ -58,12 +58,16 @@ export interface ReloadAnswer extends Pick<InstanceView, 'name' | 'configuration
 interface Member {
   report: StoredReport;
   status: InstanceStatus;
+  /** By how much its clock is ahead of that of this instance. Seconds. */
+  aheadSeconds: number;
 }
 
 /** Reports come every second. After this time without one, an instance is down. Milliseconds. */
 const lostAfterMs = 2_500;
 /** After this time without a read, this instance does not know the others. Milliseconds. */
 const disconnectedAfterMs = 3_500;
+/** A smaller difference of two clocks moves no second: it is measured with an error. Milliseconds. */
+const maxClockErrorMs = 2_000;
 /** How often answers to a request are looked for, in memory. Milliseconds. */
 const answersReadMs = 100;
 
@@ -116,12 +120,14 @@ export function createFleet(
     const found = await table.readSince(databaseNowMs);
     databaseNowMs = found.databaseNowMs;
     for (const report of found.reports) {
-      seconds.add(report.id, report, []);
       if (report.id === ownId) own = report;
       else adopt(report);
+      const ahead = aheadOf(report.id);
+      seconds.add(report.id, { from: report.from - ahead, through: report.through - ahead }, []);
     }
     noteReloadRequest(found);
-    for (const { instance, counts } of found.seconds) seconds.add(instance, undefined, [counts]);
+    for (const { instance, counts } of found.seconds)
+      seconds.add(instance, undefined, [{ ...counts, at: counts.at - aheadOf(instance) }]);
     // If its own reports are not stored, those of the others may not be, either: while a standby is missing, commits wait, and reads do not.
     if (now() - storedAtMs > lostAfterMs) return;
     if (now() - readAtMs > lostAfterMs) {
@@ -139,9 +145,16 @@ export function createFleet(
     if (databaseNowMs - found.requestedAtMs < now() - startedAtMs) reloadRequest = found;
   }
 
+  const aheadOf = (id: string) => others.get(id)?.aheadSeconds ?? 0;
+
   function adopt(report: StoredReport): void {
     const member = others.get(report.id);
-    if (!member) others.set(report.id, { report, status: 'unknown' });
+    const aheadMs = report.clockDifferenceMs - clockDifferenceMs;
+    const known = member?.aheadSeconds ?? 0;
+    const isSame = Math.abs(aheadMs - 1_000 * known) <= maxClockErrorMs;
+    const aheadSeconds = isSame ? known : Math.round(aheadMs / 1_000);
+    if (member) member.aheadSeconds = aheadSeconds;
+    if (!member) others.set(report.id, { report, status: 'unknown', aheadSeconds });
     else if (report.reportedAtMs !== member.report.reportedAtMs) {
       if (member.status === 'down' && !report.hasStopped) events.onReturned(viewOf(member));
       if (member.status === 'down') member.status = 'unknown';
@@ -274,7 +287,7 @@ export function createFleet(
       return seconds.recent([ownId, ...running]);
     },
 
-    /** Of all instances, in the last so many seconds: at most 300. */
+    /** Of all instances, in the last so many seconds: at most 900. */
     initiations: seconds.initiations,
 
     /** What the other instances that run have reported. */
@@ -313,7 +326,7 @@ const incomplete =
 
 const timeText = (ms: number) => new Date(ms).toISOString();
 
-function viewOf({ report, status }: Member): InstanceView {
+function viewOf({ report, status }: Pick<Member, 'report' | 'status'>): InstanceView {
   const { startedAtMs, reportedAtMs, hasStopped: _, from: __, through: ___, alerts: ____, ...shown } = report;
   const lastSeen = timeText(reportedAtMs);
   const view = { ...shown, name: report.id, status, since: timeText(startedAtMs), lastSeen };

@@ -10,9 +10,9 @@ export interface InitiationCount {
   /** Service and product, such as `payments/sepa-credit-transfers`. */
   readonly product: string;
   /**
-   * `accepted` by the bank; `failed`: no usable answer, one that leaves open what it has done, or 5xx; `blocked` by the gateway, without a fault of the TPP; `tenant-blocked`: the
-   * same, for a reason that concerns only this tenant; otherwise the bank has refused them: its status and, if it names one, its code,
-   * such as `401 CERTIFICATE_REVOKED`.
+   * `accepted` by the bank; `failed`: no usable answer, one that leaves open what it has done, 3xx, 429 or 5xx; `blocked` by the gateway,
+   * without a fault of the TPP; `tenant-blocked`: the same, for a reason that concerns only this tenant; otherwise the bank has refused
+   * them: its status and, if it names one, its code, such as `401 CERTIFICATE_REVOKED`.
    */
   readonly result: string;
   readonly count: number;
@@ -52,14 +52,23 @@ function bitOf(tenant: string): number {
   let number = 0;
   for (let index = 0; index < tenant.length; index += 1)
     number = (Math.imul(number, 31) + tenant.charCodeAt(index)) | 0;
-  return 1 << (Math.abs(number) % tenantBits);
+  // The finalizer of MurmurHash3: without it, the remainder depends on the last character only, because 31 is also the factor.
+  number = Math.imul(number ^ (number >>> 16), 0x85ebca6b);
+  number = Math.imul(number ^ (number >>> 13), 0xc2b2ae35);
+  number = (number ^ (number >>> 16)) >>> 0;
+  return 1 << (number % tenantBits);
 }
 
-/** @param tenants as in `InitiationCount` */
+/**
+ * How many tenants have probably set these bits: of many tenants, some share a bit (linear counting, Whang et al. 1990).
+ *
+ * @param tenants as in `InitiationCount`
+ */
 export function countTenants(tenants: number): number {
-  let count = 0;
-  for (let rest = tenants; rest !== 0; rest &= rest - 1) count += 1;
-  return count;
+  let bits = 0;
+  for (let rest = tenants; rest !== 0; rest &= rest - 1) bits += 1;
+  const free = Math.max(0.5, tenantBits - bits);
+  return tenantBits * Math.log(tenantBits / free);
 }
 
 function resultOf(record: RequestRecord): string | undefined {
@@ -69,9 +78,10 @@ function resultOf(record: RequestRecord): string | undefined {
     return errorTable[error.code].origin === 'aspsp' ? 'failed' : undefined;
   }
   if (servedFrom !== 'bank') return undefined;
-  if (status >= 500 || outcome === 'in-doubt') return 'failed';
+  const isUsable = status < 300 || (status >= 400 && status < 500 && status !== 429);
+  if (!isUsable || outcome === 'in-doubt') return 'failed';
   const code = bankErrorOf(record);
-  return status < 400 && code === undefined ? 'accepted' : [status, code ?? []].flat().join(' ');
+  return status < 300 && code === undefined ? 'accepted' : [status, code ?? []].flat().join(' ');
 }
 
 const keyOf = ({ environment, product, result }: InitiationCount) => `${environment} ${product} ${result}`;

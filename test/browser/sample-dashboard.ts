@@ -77,6 +77,7 @@ export async function startSampleDashboard(
         pauses: [],
         pausedPayments: 0,
         longestPauseMs: 0,
+        silentWrites: 0,
       })),
     instances: () => [{ ...instance, figures: { ...instance.figures, ...figures }, queues }],
   };

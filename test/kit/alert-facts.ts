@@ -13,6 +13,7 @@ export const healthyFacts = (more: Partial<AlertFacts> = {}): AlertFacts => ({
   active: 'production',
   isProduction: (environment) => environment === 'production',
   initiationsOf: () => [],
+  isConfigured: () => true,
   usual: [],
   requests: 0,
   failed: 0,

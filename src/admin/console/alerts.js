@@ -7,6 +7,7 @@ import { externalLink, newTabLink } from './external-links.js';
 const symbols = { critical: '■', warning: '▲', info: 'i' };
 /** In the style sheets. */
 const levels = { critical: 'bad', warning: 'warn', info: 'note' };
+const order = Object.keys(symbols);
 const spokenSeverities = { critical: 'Problem', warning: 'Warning', info: 'Note' };
 const answers = { yes: 'Customers can pay', some: 'Some payments fail, or wait', no: 'Customers cannot pay' };
 
@@ -43,7 +44,7 @@ export function createAlerts() {
   const renderList = keyedList(byId('alert-list'), keyOf, createAlert);
 
   return (view) => {
-    const alerts = numbered([...pageAlerts(view), ...view.alerts]);
+    const alerts = numbered([...pageAlerts(view), ...view.alerts.map(current)].toSorted(bySeverity));
     const serious = alerts.filter(({ severity }) => severity !== 'info');
     // Until everything has been read once, the page does not know whether there are more problems.
     const isLoading = serious.length === 0 && view.panels.some((panel) => panel.isLoading);
@@ -60,6 +61,12 @@ export function createAlerts() {
     renderList(alerts.map((alert) => ({ environment: view.active ?? '', links: view.links, ...alert })));
   };
 }
+
+/** A critical alert that is over, and only kept for a moment, is a warning, as for `penstock status`. */
+const current = (alert) =>
+  alert.severity === 'critical' && alert.overSince !== undefined ? { ...alert, severity: 'warning' } : alert;
+
+const bySeverity = (one, other) => order.indexOf(one.severity) - order.indexOf(other.severity);
 
 const keyOf = ({ id, severity, environment, number }) => [id, severity, environment, number].join(' ');
 

@@ -60,6 +60,8 @@ export interface RateLimiterStats {
   /** For how many single payments it has asked for a pause; and the longest of all pauses, in milliseconds. */
   readonly pausedPayments: number;
   readonly longestPauseMs: number;
+  /** Writes that have had no answer for at least 8 s, while the bank has answered no other one either; 0 if it has. */
+  readonly silentWrites: number;
 }
 
 interface RateLimiterDependencies {
@@ -81,6 +83,9 @@ interface QueuedCall extends Queueable, ScopedCall {
 /** Every call may wait for this long: even an available permit may take a request to the state. */
 const minQueueMs = 50;
 
+/** A bank that answers no write for so long is silent: TPPs do not wait much longer. Milliseconds. */
+const silentMs = 8_000;
+
 export function createRateLimiter(
   settings: ShapingSettings,
   { permits, adaptiveRate, isShared = false, now = () => performance.now() }: RateLimiterDependencies,
@@ -91,6 +96,9 @@ export function createRateLimiter(
   const ratesOf = createPermitRates(settings);
   /** Calls that wait for the end of a pause, in the order of their arrival. They do not hold up the others. */
   const paused = new Set<QueuedCall>();
+  /** When the writes without an answer were sent, and when the last answer to one came. */
+  const writesSentAtMs = new Set<{ readonly atMs: number }>();
+  let writeAnsweredAtMs = Number.NEGATIVE_INFINITY;
   const proceedTimer = createTimer(proceed, now);
   const resumeTimer = createTimer(resume, now);
   const timeoutTimer = createTimer(refuseLateCalls, now);
@@ -245,14 +253,18 @@ export function createRateLimiter(
     call: LimitedCall,
     send: () => Promise<Response>,
   ): Promise<Response> {
-    const { tenant } = call;
+    const { lane, tenant } = call;
     const sentAtMs = now();
+    const sent = { atMs: sentAtMs };
+    if (lane === 'write') writesSentAtMs.add(sent);
     const release = () => {
+      writesSentAtMs.delete(sent);
       slots.release(tenant);
       if (queue.size() > 0) proceed();
     };
     return send().then(
       (response) => {
+        if (lane === 'write') writeAnsweredAtMs = now();
         try {
           adaptiveRate.onResponse(call, response, sentAtMs);
         } finally {
@@ -277,6 +289,12 @@ export function createRateLimiter(
     return permits.prefetch?.(rates, lane === 'write');
   }
 
+  function silentWrites(): number {
+    const beforeMs = now() - silentMs;
+    if (writeAnsweredAtMs > beforeMs) return 0;
+    return [...writesSentAtMs].filter(({ atMs }) => atMs <= beforeMs).length;
+  }
+
   const waitingIn = (lane: Lane) =>
     queue.size(lane) + [...paused].filter((call) => call.lane === lane).length;
 
@@ -295,6 +313,7 @@ export function createRateLimiter(
         pauses: wide,
         pausedPayments: pauses.length - wide.length,
         longestPauseMs: Math.max(0, ...pauses.map(({ pausedMs }) => pausedMs)),
+        silentWrites: silentWrites(),
       };
     },
     close,
@@ -389,6 +408,5 @@ function clientDisconnected(): GatewayError {
   return new GatewayError(
     'QUEUE_TIMEOUT',
     'The client disconnected while the request was queued; nothing was sent.',
-    { isOfTenant: true },
   );
 }

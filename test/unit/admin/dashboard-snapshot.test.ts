@@ -48,6 +48,7 @@ const sources: DashboardSources = {
       pauses: [],
       pausedPayments: 0,
       longestPauseMs: 0,
+      silentWrites: 0,
       waiting: { write: 1, read: 2, status: 4 },
     },
   ],

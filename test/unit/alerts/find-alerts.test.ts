@@ -26,6 +26,7 @@ const limiter = {
   pauses: [],
   pausedPayments: 0,
   longestPauseMs: 0,
+  silentWrites: 0,
 };
 
 const doubt = {
@@ -39,9 +40,7 @@ const doubt = {
 
 const endpoint = { tenant: 'shop', endpoint: 'https://shop.example', messages: 3, sinceMs: noonMs - 600_000 };
 
-const usual = [
-  { environment: 'production', initiations: 1_000, refusedShare: 0.05, answered: 1_000, answerMs: 100 },
-];
+const usual = [{ environment: 'production', refusedShare: 0.05, answerMs: 100 }];
 
 /** The last minute, and what came in its last seconds. */
 const over =
@@ -191,15 +190,15 @@ const cases: Readonly<Record<string, Case>> = {
   'payments that succeed again after an outage': {
     facts: {
       initiationsOf: (seconds) =>
-        seconds === 10
+        seconds <= 20
           ? [initiations(3, 'accepted')]
           : [initiations(3, 'accepted'), initiations(40, 'failed')],
     },
     found: [],
   },
-  'failures that remain in the last five minutes alone': {
-    facts: { initiationsOf: (seconds) => (seconds === 300 ? [initiations(5, 'failed')] : []) },
-    found: [],
+  'failures minutes ago, if nobody has tried to pay since': {
+    facts: { initiationsOf: (seconds) => (seconds >= 300 ? [initiations(5, 'failed')] : []) },
+    found: ['critical initiations-fail production'],
   },
   'as many products as a TPP invents': {
     facts: {
@@ -313,6 +312,12 @@ const cases: Readonly<Record<string, Case>> = {
     found: ['warning circuit-open-for-tenant production'],
     text: /is open or on probation for shop and rival, closed for the others\.$/,
   },
+  'a bank that answers no payment': {
+    facts: { limiters: [{ ...limiter, silentWrites: 3 }] },
+    found: ['warning bank-silent production'],
+    text: /is silent: 3 payments or authorisations have waited/,
+  },
+  'two payments without an answer': { facts: { limiters: [{ ...limiter, silentWrites: 2 }] }, found: [] },
   'a lowered rate': {
     facts: { limiters: [{ ...limiter, perSecond: 15.93 }] },
     found: ['warning rate-lowered production'],
@@ -419,6 +424,11 @@ const cases: Readonly<Record<string, Case>> = {
     facts: { shedding: 'status-reads' },
     found: ['warning overloaded '],
     text: /refuses status reads/,
+  },
+  'load that is shed, with the payments': {
+    facts: { shedding: 'everything' },
+    found: ['critical overloaded '],
+    text: /refuses all requests/,
   },
   'refused connections': {
     facts: { connectionsAcceptedForMs: 59_999 },

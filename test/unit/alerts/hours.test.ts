@@ -2,20 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { findAlerts } from '../../../src/alerts/find-alerts.ts';
-import { createRaisedAlerts } from '../../../src/alerts/raised-alerts.ts';
-import { createFleetSeconds } from '../../../src/telemetry/fleet-seconds.ts';
-import type { InitiationCount } from '../../../src/telemetry/initiations.ts';
-import { emptySecond } from '../../../src/telemetry/live-stats.ts';
-import { healthyFacts, initiations, noonMs } from '../../kit/alert-facts.ts';
+import { liveThrough, type Traffic } from '../../kit/alert-clock.ts';
+import { initiations } from '../../kit/alert-facts.ts';
 import { seededRandom } from '../../kit/random.ts';
 
-const usual = [
-  { environment: 'production', initiations: 40_000, refusedShare: 0.04, answered: 39_900, answerMs: 50 },
-];
-
-/** The initiations that end in a second. */
-type Traffic = (second: number) => readonly InitiationCount[];
+const usual = [{ environment: 'production', refusedShare: 0.04, answerMs: 50 }];
 
 interface Raised {
   readonly id: string;
@@ -24,33 +15,12 @@ interface Raised {
   readonly through: number;
 }
 
-/** Evaluates every second of an hour, in which two instances share the traffic. */
-function liveThrough(traffic: Traffic): readonly Raised[] {
-  let nowMs = noonMs;
-  const seconds = createFleetSeconds(() => nowMs);
-  const raised = createRaisedAlerts();
+function alertsOfHour(traffic: Traffic): readonly Raised[] {
   const alerts = new Map<string, Raised>();
-  for (let second = 0; second < 3_600; second += 1) {
-    const at = Math.floor(nowMs / 1_000);
-    nowMs += 1_000;
-    const all = traffic(second);
-    for (const [index, instance] of ['a', 'b'].entries()) {
-      const own = all.filter((_, number) => number % 2 === index);
-      const counts = { ...emptySecond(at), requests: own.length, initiations: own };
-      seconds.add(instance, { from: noonMs / 1_000, through: at }, own.length > 0 ? [counts] : []);
-    }
-    const minute = seconds.recent(['a', 'b']).slice(-60);
-    const facts = healthyFacts({
-      nowMs,
-      usual,
-      initiationsOf: seconds.initiations,
-      requests: minute.reduce((sum, { requests }) => sum + requests, 0),
-    });
-    for (const { id, overAtMs } of raised.update(findAlerts(facts), nowMs)) {
-      if (overAtMs !== undefined) continue;
-      alerts.set(id, { id, from: alerts.get(id)?.from ?? second, through: second });
-    }
-  }
+  for (const { second, alerts: all } of liveThrough(traffic, 3_600, { usual }))
+    for (const { id, overSince } of all)
+      if (overSince === undefined)
+        alerts.set(id, { id, from: alerts.get(id)?.from ?? second, through: second });
   return [...alerts.values()];
 }
 
@@ -89,14 +59,14 @@ const during =
 describe('in an hour', () => {
   test('without traffic, there is no alert', () => {
     assert.deepEqual(
-      liveThrough(() => []),
+      alertsOfHour(() => []),
       [],
     );
   });
 
   for (const seed of [1, 2, 3, 4, 5])
     test(`of ordinary noise (seed ${seed}), there is no alert`, () => {
-      assert.deepEqual(liveThrough(ordinary(seed)), []);
+      assert.deepEqual(alertsOfHour(ordinary(seed)), []);
     });
 
   for (const [result, id] of [
@@ -106,7 +76,7 @@ describe('in an hour', () => {
     ['blocked', 'initiations-blocked'],
   ] as const)
     test(`in which all initiations are ${result} for 90 seconds, there is one alert within 15 seconds, and it ends within a minute`, () => {
-      const alerts = liveThrough(during(ordinary(6), result));
+      const alerts = alertsOfHour(during(ordinary(6), result));
       assert.deepEqual(
         alerts.map((alert) => alert.id),
         [id],
@@ -118,7 +88,7 @@ describe('in an hour', () => {
 
   test('in which the bank takes 4 seconds for 90 seconds, there is one alert within 15 seconds', () => {
     const traffic = ordinary(7);
-    const alerts = liveThrough((second) =>
+    const alerts = alertsOfHour((second) =>
       traffic(second).map((one) =>
         second >= from && second < through && one.result !== 'failed' ? { ...one, bankMs: 4_000 } : one,
       ),

@@ -56,8 +56,8 @@ async function startNetwork(t: TestContext) {
     return member;
   }
 
-  function secondsOf({ requests }: FleetMember): readonly SecondCounts[] {
-    const current = Math.floor(clock.nowMs / 1_000);
+  function secondsOf({ requests, aheadMs }: FleetMember): readonly SecondCounts[] {
+    const current = Math.floor((clock.nowMs + aheadMs) / 1_000);
     return Array.from({ length: 10 }, (_, index) => secondWith(current - 10 + index, requests));
   }
 
@@ -264,6 +264,26 @@ describe('the seconds of the fleet', () => {
     assert.deepEqual(one.fleet.seconds(), two.fleet.seconds());
     assert.deepEqual(shown(one).at(-1), [2, 7]);
     assert.ok(shown(one).length >= 10);
+  });
+
+  test('are complete also if the clock of an instance is half a minute ahead', async (t) => {
+    const { pass, start } = await startNetwork(t);
+    const [one, two] = [start('one'), start('two')];
+    [one.requests, two.requests, two.aheadMs] = [3, 4, 30_000];
+    await pass(20_250);
+    const requestsOf = ({ fleet }: FleetMember) =>
+      fleet
+        .seconds()
+        .slice(-10)
+        .map(({ requests }) => requests);
+    assert.deepEqual(
+      requestsOf(one),
+      Array.from({ length: 10 }, () => 7),
+    );
+    assert.deepEqual(
+      requestsOf(two),
+      Array.from({ length: 10 }, () => 7),
+    );
   });
 
   test('reach an instance that has just started, also those from before', async (t) => {

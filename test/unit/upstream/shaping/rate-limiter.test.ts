@@ -449,6 +449,25 @@ test('no more than maxConcurrent calls run, and the next one uses a slot as soon
   assert.deepEqual([sent.length, limiters[0]?.stats().running], [4, 2]);
 });
 
+test('writes without an answer for 8 s are counted until the bank answers one', async (t) => {
+  const { time, limiters } = startLimiters(t);
+  const [limiter] = limiters;
+  assert.ok(limiter);
+  const run = (lane: 'write' | 'status') => {
+    const { promise, resolve } = Promise.withResolvers<{ status: number; headers: [] }>();
+    void limiter.run({ lane, tenant: 'tenant', deadlineAtMs: Number.POSITIVE_INFINITY }, () => promise);
+    return () => resolve({ status: 201, headers: [] });
+  };
+  const answers = [run('write'), run('write'), run('status')];
+  await time.pass(7_900);
+  assert.equal(limiter.stats().silentWrites, 0);
+  await time.pass(200);
+  assert.equal(limiter.stats().silentWrites, 2);
+  answers[0]?.();
+  await time.settle();
+  assert.equal(limiter.stats().silentWrites, 0);
+});
+
 test('a failed call frees its concurrency slot', async (t) => {
   const { time, limiters } = startLimiters(t, { settings: { maxConcurrent: 1 } });
   const fails = () => Promise.reject(new Error('bank down'));

@@ -1,0 +1,170 @@
+/** Whether customers can pay, second by second, on a clock of the test: the answer is right soon, and does not flap. */
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { liveThrough, type Traffic } from '../../kit/alert-clock.ts';
+import { initiations } from '../../kit/alert-facts.ts';
+import { seededRandom } from '../../kit/random.ts';
+
+const instant = 'payments/instant-sepa-credit-transfers';
+const revoked = '401 CERTIFICATE_REVOKED';
+/** Of one initiation each, of a tenant with a number. */
+const one = (result: string, tenant = 0, more = {}) =>
+  initiations(1, result, { tenants: 1 << tenant, ...more });
+const each =
+  (seconds: number, what: Traffic): Traffic =>
+  (second) =>
+    second % seconds === 0 ? what(second) : [];
+const both =
+  (...all: readonly Traffic[]): Traffic =>
+  (second) =>
+    all.flatMap((traffic) => traffic(second));
+
+/** The answers, each with the second from which it holds. */
+function answersIn(
+  traffic: Traffic,
+  seconds: number,
+): readonly (readonly [second: number, answer: string])[] {
+  const changes: (readonly [number, string])[] = [];
+  for (const { second, answer } of liveThrough(traffic, seconds))
+    if (changes.at(-1)?.[1] !== answer) changes.push([second, answer]);
+  return changes;
+}
+
+/** When the answer is `no` for the first time, and whether it stays. */
+function assertCannotPay(traffic: Traffic, seconds: number, withinSeconds: number, from = 0): void {
+  const changes = answersIn(traffic, seconds);
+  const [second, answer] = changes.at(-1) ?? [];
+  assert.equal(answer, 'no', `the answers ${JSON.stringify(changes)}`);
+  assert.ok(changes.length <= 3, `the answers ${JSON.stringify(changes)}`);
+  assert.ok(second !== undefined && second - from <= withinSeconds, `from ${second} s on`);
+}
+
+function assertSomeFail(traffic: Traffic, seconds: number, withinSeconds: number): void {
+  const changes = answersIn(traffic, seconds);
+  assert.deepEqual(
+    changes.map(([, answer]) => answer),
+    ['yes', 'some'],
+    JSON.stringify(changes),
+  );
+  assert.ok((changes[1]?.[0] ?? 0) <= withinSeconds, JSON.stringify(changes));
+}
+
+describe('some payments fail, and customers can pay,', () => {
+  for (const interval of [15, 100, 240])
+    test(`while the bank refuses one tenant, and accepts the payment of another each ${interval} s`, () => {
+      const traffic = both(
+        (second) => (second < 10 ? [] : [one('403 SERVICE_BLOCKED', 1)]),
+        each(interval, () => [one('accepted')]),
+      );
+      assertSomeFail(traffic, 900, 20);
+    });
+
+  test('while one product fails, and a payment of another each 15 s succeeds', () => {
+    const traffic = both(
+      (second) => (second < 10 ? [] : [one('failed', second % 3)]),
+      each(15, (second) => [one('accepted', second % 3, { product: instant })]),
+    );
+    assertSomeFail(traffic, 600, 20);
+  });
+
+  test('while 25 of 100 tenants fail, of which some share bits', () => {
+    const random = seededRandom(1);
+    const bits = Array.from({ length: 100 }, () => 1 << Math.floor(random() * 31));
+    const traffic: Traffic = (second) =>
+      Array.from({ length: 10 }, () => {
+        const failed = second > 120 && random() < 0.6;
+        const number = failed ? Math.floor(random() * 25) : 25 + Math.floor(random() * 75);
+        return initiations(1, failed ? 'failed' : 'accepted', { tenants: bits[number] ?? 0 });
+      });
+    assert.ok(!answersIn(traffic, 300).some(([, answer]) => answer === 'no'));
+  });
+
+  test('while 12 % fail', () => {
+    const random = seededRandom(2);
+    const traffic: Traffic = () => [one(random() < 0.12 ? 'failed' : 'accepted')];
+    assert.ok(answersIn(traffic, 1_500).length <= 6);
+  });
+});
+
+describe('customers cannot pay', () => {
+  test('while every payment of every tenant fails, for different reasons', () => {
+    const traffic: Traffic = () => [one('401 TOKEN_INVALID'), one('failed', 1)];
+    assertCannotPay(traffic, 120, 15);
+    for (const { alerts } of liveThrough(traffic, 60))
+      assert.doesNotMatch(alerts.map(({ text }) => text).join(), /succeed/);
+  });
+
+  test('while the bank refuses everything of many tenants', () => {
+    const random = seededRandom(3);
+    const traffic: Traffic = (second) =>
+      Array.from({ length: 2 }, () => one(second < 300 ? 'accepted' : revoked, Math.floor(random() * 20)));
+    assertCannotPay(traffic, 500, 20, 300);
+  });
+
+  test('while the payments of all tenants are refused for reasons of single tenants', () => {
+    assertCannotPay((second) => [one('tenant-blocked', second % 3)], 120, 15);
+  });
+
+  test('while the bank works for 10 of each 30 seconds, without a change of the answer', () => {
+    assertCannotPay((second) => [one(second % 30 < 20 ? 'failed' : 'accepted', second % 3)], 900, 15);
+  });
+
+  test('while 60 % fail, of one payment in 5 s, with few changes of the answer', () => {
+    const random = seededRandom(4);
+    const changes = answersIn(
+      each(5, () => [one(random() < 0.6 ? 'failed' : 'accepted', Math.floor(random() * 3))]),
+      1_500,
+    );
+    assert.ok(changes.length <= 16, JSON.stringify(changes));
+    assert.ok(changes.filter(([, answer]) => answer === 'yes').length <= 2, JSON.stringify(changes));
+  });
+
+  for (const [interval, withinSeconds] of [
+    [7, 50],
+    [10, 50],
+    [20, 100],
+    [30, 130],
+    [60, 240],
+  ] as const)
+    test(`soon after the bank has revoked the certificate, with a payment each ${interval} s`, () => {
+      const traffic = each(interval, (second) => [one(second < 1_200 ? 'accepted' : revoked)]);
+      assertCannotPay(traffic, 1_800, withinSeconds, 1_200);
+    });
+
+  test('with a payment each 7 s, of which the bank refuses 70 %, or all of them because of the token', () => {
+    const random = seededRandom(5);
+    const most = each(7, () => [one(random() < 0.7 ? revoked : 'accepted')]);
+    assert.ok(answersIn(most, 600).some(([second, answer]) => answer === 'no' && second <= 180));
+    assertCannotPay(
+      each(7, () => [one('401 TOKEN_INVALID')]),
+      600,
+      120,
+    );
+  });
+
+  for (const interval of [120, 150, 240])
+    test(`while the bank refuses a payment each ${interval} s, also in between`, () => {
+      assertCannotPay(
+        each(interval, () => [one(revoked)]),
+        3_600,
+        2 * interval,
+      );
+    });
+});
+
+test('an environment that is no longer configured has no alerts', () => {
+  const traffic: Traffic = () => [one('failed', 0, { environment: 'sandbox' })];
+  const alertsWhile = (isConfigured: boolean) =>
+    [...liveThrough(traffic, 30, { isConfigured: () => isConfigured })].at(-1)?.alerts.length;
+  assert.deepEqual([alertsWhile(true), alertsWhile(false)], [1, 0]);
+});
+
+test('the text of a share says what it leaves out', () => {
+  const [last] = [...liveThrough(() => [one('failed'), one('400 FORMAT_ERROR')], 30)].slice(-1);
+  const texts = last?.alerts.map(({ text }) => text).join('\n') ?? '';
+  assert.match(
+    texts,
+    /10 of 10 initiations in the last 10 s have no .*5xx\. Another 10 were refused for their content\./,
+  );
+});
