@@ -55,10 +55,17 @@ export async function sendToStages(
   const atBank = writes.filter(({ stage }) => stage === 'at the bank');
   const others = writes.filter(({ stage }) => stage !== 'at the bank');
   const outcomes = new Map<Write, Promise<WriteOutcome>>();
-  const send = ({ write }: StagedWrite) => outcomes.set(write, sendWrite(gateway, bank, write));
+  let haveReached = false;
+  // On a busy machine, a statement may take too long: the write is then refused before its stage.
+  const sendUntilReached = async (write: Write): Promise<WriteOutcome> => {
+    const outcome = await sendWrite(gateway, bank, write);
+    return outcome === '503 STATE_UNAVAILABLE' && !haveReached ? sendUntilReached(write) : outcome;
+  };
+  const send = ({ write }: StagedWrite) => outcomes.set(write, sendUntilReached(write));
 
   others.forEach(send);
   await gateway.reached(others.map(({ write }) => write.requestId));
+  haveReached = true;
   bank.injectFault(hold, { times: atBank.length });
   atBank.forEach(send);
   await bank.waitUntil(
