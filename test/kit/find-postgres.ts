@@ -8,7 +8,7 @@ import { onPath } from './on-path.ts';
 export const runningPostgres = (): string | undefined => process.env.POSTGRES_URL;
 
 /** The migrated database of the server of the whole suite, which ends with the suite: nothing in it must be removed. */
-export const suiteTemplate = (): string | undefined => process.env.POSTGRES_TEMPLATE;
+export const suiteTemplate = (): string | undefined => process.env.POSTGRES_TEMPLATE || undefined;
 
 /** The folder with `initdb` and `postgres`: `POSTGRES_BIN`, or where they are installed. */
 export function postgresPrograms(): string | undefined {

@@ -21,7 +21,7 @@ export async function runInNetworkNamespace(
   postgres: string,
 ): Promise<{ readonly code: number | null; readonly said: string }> {
   const child = spawn('unshare', [...own, `${setUp} && exec "$0" "$1"`, process.execPath, file], {
-    env: { ...cleanVariables(), POSTGRES_URL: postgres },
+    env: { ...cleanVariables(), POSTGRES_URL: postgres, POSTGRES_TEMPLATE: '' },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve));

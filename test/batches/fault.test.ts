@@ -1,3 +1,0 @@
-import { defineBatch } from '../kit/batch.ts';
-
-defineBatch('test/fault/!(duplicates-*).test.ts');

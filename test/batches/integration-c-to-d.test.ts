@@ -1,0 +1,3 @@
+import { defineBatch } from '../kit/batch.ts';
+
+defineBatch('test/integration/**/[cd]*.test.ts');
