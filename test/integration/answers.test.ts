@@ -418,7 +418,6 @@ const kinds: readonly {
   readonly instances: number;
   readonly state: (t: TestContext) => Sections | Promise<Sections>;
 }[] = [
-  { name: 'in memory', instances: 1, state: () => ({}) },
   { name: 'in SQLite', instances: 1, state: (t) => ({ file: `${temporaryFolder(t)}/state` }) },
   {
     name: 'in PostgreSQL, with two instances and Redis',
