@@ -71,7 +71,7 @@ const payment201: StubResponse = {
   body: JSON.stringify({ transactionStatus: 'RCVD', paymentId: 'a-payment' }),
 };
 
-describe('context of a request that is finished', { concurrency: 8 }, () => {
+describe('context of a request that is finished', { concurrency: 2 }, () => {
   test('is not written by a response after the deadline, and its body is freed while the gateway waits for it', async (t) => {
     const late = Promise.withResolvers<StubResponse>();
     const bank = await startStubBank(t, () => late.promise);
