@@ -76,6 +76,8 @@ function settingsWithTls(baseUrl: string, certFile: string, clientCa: string | u
     caFile: ${certFile}  # removed when the bank stops${clientCa === undefined ? '' : clientFiles}`;
 }
 
+const wrongHostCodes = ['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EINVAL'];
+
 /**
  * The error of a command whose port cannot be opened.
  *
@@ -83,14 +85,11 @@ function settingsWithTls(baseUrl: string, certFile: string, clientCa: string | u
  */
 export function listenError(thrown: unknown, advice: string): CommandError {
   const { code, address, port, message } = systemError(thrown);
-  const isHost = ['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EINVAL'].includes(code ?? '');
-  const text =
-    code === 'EADDRINUSE'
-      ? `${code}: port ${port} of ${address} is in use; ${advice}`
-      : isHost
-        ? `${code}: this is no address of this machine; name one with --host, such as 127.0.0.1`
-        : message;
-  return new CommandError(exitCodes.refused, text, { cause: thrown });
+  const refuse = (text: string) => new CommandError(exitCodes.refused, text, { cause: thrown });
+  if (code === 'EADDRINUSE') return refuse(`${code}: port ${port} of ${address} is in use; ${advice}`);
+  if (wrongHostCodes.includes(code ?? ''))
+    return refuse(`${code}: this is no address of this machine; name one with --host, such as 127.0.0.1`);
+  return refuse(message);
 }
 
 /** The innermost cause. */
