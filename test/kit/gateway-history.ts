@@ -109,8 +109,10 @@ function createHistory({ processes, store, random, instances }: HistoryOptions) 
   const denied = new Set<string>();
   /** By how much clocks were set back: for that long, the dead count as living. */
   let setBackMs = 0;
-  /** The environments that were active, in their order. */
+  /** The environments that were active, and those of switches without an answer, which may have had an effect: in their order. */
   const active: string[] = [environmentNames[0]];
+  /** The last one of which that is certain: its index, and its version in the database. */
+  let certain = { index: 0, version: 1 };
   const world = processes.start('world');
   const redis = createHistoryRedis(processes, world);
   const bank = createHistoryBank({
@@ -120,7 +122,7 @@ function createHistory({ processes, store, random, instances }: HistoryOptions) 
     sharesIds: chance(0.5),
     onInitiation(environment, key) {
       const wish = tpps.initiationOf(key);
-      const allowed = wish?.environment ? [wish.environment] : active.slice(wish?.switchesBefore);
+      const allowed = wish?.environment ? [wish.environment] : active.slice(wish?.activeSince);
       if (!allowed.includes(environment))
         violate(`a new payment is sent to ${environment}, not to ${allowed.join(' or ')}`);
     },
@@ -129,7 +131,7 @@ function createHistory({ processes, store, random, instances }: HistoryOptions) 
     process: world,
     ...{ random, bank, tell, onViolation: violate },
     gateways: () => ready(),
-    switches: () => active.length - 1,
+    activeIndex: () => certain.index,
   });
 
   const living = () => gateways.filter(({ process }) => !process.isKilled);
@@ -204,8 +206,11 @@ function createHistory({ processes, store, random, instances }: HistoryOptions) 
       return result;
     },
     async query(sql, values) {
+      if (!sql.startsWith('UPDATE active_environment')) return database.query(sql, values);
+      active.push(String(values?.[0]));
       const rows = await database.query(sql, values);
-      if (sql.startsWith('UPDATE active_environment') && rows[0]) active.push(String(rows[0].environment));
+      const version = Number(rows[0]?.version ?? 0);
+      if (version > certain.version) certain = { index: active.push(String(values?.[0])) - 1, version };
       return rows;
     },
   });

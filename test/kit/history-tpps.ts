@@ -16,8 +16,8 @@ export interface Wish {
   readonly requestId: string;
   /** `Penstock-Environment`. */
   readonly environment: EnvironmentName | undefined;
-  /** How often the active environment had been switched before its first call. */
-  readonly switchesBefore: number;
+  /** Which of the environments that become active one after the other was the active one at its first call. */
+  readonly activeSince: number;
   /** The final answer of the bank: status and body. */
   answer: string | undefined;
   answeredAt: number;
@@ -38,7 +38,7 @@ interface HistoryTppsOptions {
   readonly bank: HistoryBank;
   /** Those that can be reached. */
   readonly gateways: () => readonly HistoryGateway[];
-  readonly switches: () => number;
+  readonly activeIndex: () => number;
   readonly tell: (event: string) => void;
   readonly onViolation: (what: string) => void;
 }
@@ -51,7 +51,7 @@ export function createHistoryTpps({
   random,
   bank,
   gateways,
-  switches,
+  activeIndex,
   tell,
   onViolation,
 }: HistoryTppsOptions) {
@@ -71,7 +71,7 @@ export function createHistoryTpps({
       paymentId: isNew ? '' : pick(known).paymentId,
       requestId: pick(ids),
       environment: chance(isNew ? 0.2 : 0.5) ? pick(environmentNames) : undefined,
-      switchesBefore: switches(),
+      activeSince: activeIndex(),
       answer: undefined,
       answeredAt: 0,
       renewedAt: 0,
