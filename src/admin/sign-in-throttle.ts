@@ -20,7 +20,8 @@ const maxAddresses = 10_000;
 /** @param now milliseconds of a monotonic clock */
 export function createSignInThrottle(now: () => number = () => performance.now()): SignInThrottle {
   /** When the bucket of an address will be full. */
-  const fullAt = new LRUCache<string, number>({ max: maxAddresses });
+  // `max` would reserve all memory at once.
+  const fullAt = new LRUCache<string, number>({ maxSize: maxAddresses, sizeCalculation: () => 1 });
   return {
     countFailure(address) {
       const key = networkOf(address);

@@ -36,6 +36,7 @@ export function validateTls(
   { pair, ca }: { readonly pair?: KeyPair | undefined; readonly ca?: Buffer | undefined },
   nowMs: number,
 ): readonly KeyPairError[] {
+  if (!pair && !ca) return [];
   const errors = pair ? validateKeyPair(pair, nowMs) : [];
   if (ca && !valueOrUndefined(() => parseAuthorities(ca)))
     return [...errors, { file: 'ca', message: 'contains no certificate in PEM format, or a truncated one' }];

@@ -12,7 +12,8 @@ export type ReportUnreadable = (request: RoutedRequest, paymentKey: string, cont
 const maxPayments = 10_000;
 
 export function createReportUnreadable(log: Log): ReportUnreadable {
-  const logged = new LRUCache<string, true>({ max: maxPayments });
+  // `max` would reserve all memory at once.
+  const logged = new LRUCache<string, true>({ maxSize: maxPayments, sizeCalculation: () => 1 });
   return ({ requestId, operation, environment, recordEvent }, paymentKey, content) => {
     const why = reasonIn(content, operation.readsStatus);
     if (why === undefined) return;

@@ -30,12 +30,6 @@ export interface FleetSeconds {
   initiations(lastSeconds: number): readonly InitiationCount[];
 }
 
-/** Of all instances together. */
-interface ComputedSecond {
-  readonly stats: SecondStats;
-  readonly initiations: readonly InitiationCount[];
-}
-
 interface InstanceSeconds {
   from: number;
   through: number;
@@ -55,27 +49,29 @@ const maxAhead = 5;
 /** @param now milliseconds since 1970 */
 export function createFleetSeconds(now: () => number = Date.now): FleetSeconds {
   const byInstance = new Map<string, InstanceSeconds>();
-  const computed = new Map<number, ComputedSecond>();
+  /** Of all instances together. */
+  const computed = new Map<number, SecondStats>();
   /** By their first second. */
   const blocks = new Map<number, readonly InitiationCount[]>();
 
   const currentSecond = () => Math.floor(now() / 1_000);
 
-  function secondAt(at: number): ComputedSecond {
+  function statsAt(at: number): SecondStats {
     const known = computed.get(at);
     if (known) return known;
     const counts = Array.from(byInstance.values(), (one) => one.counts.get(at) ?? emptySecond(at));
-    const sum = sumOfCounts(at, counts);
-    const second = { stats: statsOfCounts(sum), initiations: sum.initiations };
-    computed.set(at, second);
-    return second;
+    const stats = statsOfCounts(sumOfCounts(at, counts));
+    computed.set(at, stats);
+    return stats;
   }
 
   const blockOf = (at: number) => at - (at % blockSeconds);
 
   /** From `first` to the one before `end`. */
   const initiationsIn = (first: number, end: number): readonly InitiationCount[] =>
-    Array.from({ length: end - first }, (_, index) => secondAt(first + index).initiations).flat();
+    Array.from(byInstance.values(), ({ counts }) =>
+      Array.from({ length: end - first }, (_, index) => counts.get(first + index)?.initiations ?? []),
+    ).flat(2);
 
   function initiationsOfBlock(start: number): readonly InitiationCount[] {
     const known = blocks.get(start);
@@ -125,10 +121,7 @@ export function createFleetSeconds(now: () => number = Date.now): FleetSeconds {
       removeBefore(blockOf(last - keptSeconds));
       const starts = Array.from(byInstance.values(), ({ from }) => from);
       const first = Math.max(last - maxSeconds + 1, Math.min(...starts));
-      return Array.from(
-        { length: Math.max(0, last - first + 1) },
-        (_, index) => secondAt(first + index).stats,
-      );
+      return Array.from({ length: Math.max(0, last - first + 1) }, (_, index) => statsAt(first + index));
     },
   };
 }
