@@ -17,6 +17,7 @@ import {
   requestWithCanaries,
 } from '../kit/canaries.ts';
 import { startCommand, writeConfigFile } from '../kit/command.ts';
+import { startCommandRunner } from '../kit/command-runner.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { startBank } from '../kit/gateway.ts';
 import { startGatewayProcess } from '../kit/gateway-process.ts';
@@ -176,19 +177,11 @@ describe('H9: the output of a process that ends', () => {
       [plain(good), { PENSTOCK_STATE_REDIS: 'redis://user:canary@127.0.0.1:1' }, []],
       ['state: { redis: "redis://:canary@host', {}, []],
     ];
+    const run = startCommandRunner(t);
     for (const [text, variables, reported] of faulty) {
-      for (const word of ['check', 'serve']) {
-        const args = ['src/main.ts', word, '--config', writeConfigFile(t, text)];
-        const command = startCommand(t, process.execPath, args, variables);
-        let hasExited = false;
-        const ended = command.exitCode().then(() => {
-          hasExited = true;
-        });
-        const serves = () => command.stdout().includes('"serving"'); // without its Redis it serves, but is not ready
-        await until(20_000, 'the command has exited or serves', () => hasExited || serves());
-        command.kill('SIGKILL');
-        await ended;
-        const output = command.stdout() + command.stderr();
+      const config = writeConfigFile(t, text);
+      const { stdout, stderr } = await run(['check', '--config', config], variables);
+      for (const output of [stdout + stderr, await outputOfStart(t, config, variables)]) {
         assert.ok(output.length > 0, text);
         for (const setting of reported) assert.ok(output.includes(`${setting}: `), `${setting}: ${output}`);
         assert.doesNotMatch(decodeBase64Parts(output), anyCanary);
@@ -196,6 +189,24 @@ describe('H9: the output of a process that ends', () => {
     }
   });
 });
+
+/** Until the gateway serves, as it does without its Redis, or has refused to start. */
+async function outputOfStart(
+  t: TestContext,
+  config: string,
+  variables: Readonly<Record<string, string>>,
+): Promise<string> {
+  const command = startCommand(t, process.execPath, ['src/main.ts', 'serve', '--config', config], variables);
+  let hasExited = false;
+  const ended = command.exitCode().then(() => {
+    hasExited = true;
+  });
+  const serves = () => command.stdout().includes('"serving"');
+  await until(20_000, 'it has exited or serves', () => hasExited || serves());
+  command.kill('SIGKILL');
+  await ended;
+  return command.stdout() + command.stderr();
+}
 
 const plain = (good: object, state: object = {}) =>
   stringify({ ...good, environments: { sandbox: { baseUrl: 'https://a.example' } }, state });
