@@ -1,3 +1,3 @@
 import { defineBatch } from '../kit/batch.ts';
 
-defineBatch('test/browser/**/[g-z]*.test.ts');
+defineBatch('test/browser/[g-z]*.test.ts');

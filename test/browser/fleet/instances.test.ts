@@ -2,14 +2,14 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { callAdminApi } from '../kit/admin-api.ts';
-import { newMigratedPostgres } from '../kit/database.ts';
-import { startBank, startGateway } from '../kit/gateway.ts';
-import { startLocalPaymentFleet, startPaymentFleet } from '../kit/payment-fleet.ts';
-import { skipWithoutPostgres } from '../kit/postgres.ts';
-import { skipWithoutRedisServer, startRedis } from '../kit/redis.ts';
-import { axeViolations } from './accessibility.ts';
-import { skipWithoutChromium, usePages } from './browser.ts';
+import { callAdminApi } from '../../kit/admin-api.ts';
+import { newMigratedPostgres } from '../../kit/database.ts';
+import { startBank, startGateway } from '../../kit/gateway.ts';
+import { startLocalPaymentFleet, startPaymentFleet } from '../../kit/payment-fleet.ts';
+import { skipWithoutPostgres } from '../../kit/postgres.ts';
+import { skipWithoutRedisServer, startRedis } from '../../kit/redis.ts';
+import { axeViolations } from '../accessibility.ts';
+import { skipWithoutChromium, usePages } from '../browser.ts';
 
 const pages = usePages();
 

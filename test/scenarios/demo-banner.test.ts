@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { copyOfRepository } from './demo.ts';
+import { copyOfRepository } from '../docs/demo.ts';
 
 test('the commands that the demo prints work, also the last one after the switch to production', async (t) => {
   const copy = await copyOfRepository(t);

@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { globSync } from 'node:fs';
 import { describe, test } from 'node:test';
+import { blocksOf } from '../docs/blocks.ts';
+import { copyOfRepository } from '../docs/demo.ts';
 import { root } from '../kit/command.ts';
-import { blocksOf } from './blocks.ts';
-import { copyOfRepository } from './demo.ts';
 
 /** What is not run, and why. */
 const notRun: readonly (readonly [RegExp, string])[] = [

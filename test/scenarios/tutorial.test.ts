@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { test } from 'node:test';
-import { blocksOf, missingIn } from './blocks.ts';
-import { copyOfRepository } from './demo.ts';
+import { blocksOf, missingIn } from '../docs/blocks.ts';
+import { copyOfRepository } from '../docs/demo.ts';
 
 /** Marks in the output where the next block begins. */
 const mark = (number: number) => `--- block ${number} ---`;
