@@ -44,7 +44,7 @@ describe('two processes on one port', { skip: skipWithoutRedisServer || skipWith
     const ask = createClient(t, one);
 
     let isRestarting = false;
-    const load = startLoad(t, { perSecond: 150 }, (number) =>
+    const load = startLoad(t, { perSecond: 75 }, (number) =>
       measureExchange(mixed(ids, number), (sent) =>
         ask(sent, number).catch((error: unknown) => {
           if (isRestarting && isReset(error)) return ask(sent, number);
@@ -79,7 +79,7 @@ describe('two processes on one port', { skip: skipWithoutRedisServer || skipWith
     );
 
     const payments = Array.from({ length: 20 }, () => measureExchange(initiation, (sent) => ask(sent, 0)));
-    const load = startLoad(t, { perSecond: 150 }, (number) =>
+    const load = startLoad(t, { perSecond: 75 }, (number) =>
       measureExchange(mixed(ids, 4 + (number % 4)), (sent) => ask(sent, number)),
     );
     await load.hasSent(75);

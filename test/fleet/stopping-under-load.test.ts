@@ -28,7 +28,7 @@ describe('an instance that is stopped under load (H1)', { skip: skipWithoutRedis
       sandbox.injectFault({ name: 'latency', ms: 300 }, { operation: 'getPayment' });
 
       let isStopping = false;
-      const load = startLoad(t, { perSecond: 200 }, (number) => {
+      const load = startLoad(t, { perSecond: 100 }, (number) => {
         const [first, second] = number % 2 === 0 ? [one, other] : [other, one];
         const mayBeReset = isStopping;
         return measureExchange(mixed(ids, number), (sent) =>
