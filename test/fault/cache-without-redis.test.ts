@@ -37,6 +37,7 @@ async function startWithRedis(t: TestContext) {
   };
   const gateway = await startGateway(t, {
     environments,
+    deadlines: { status: '30s' }, // so many reads at once take long on a busy machine
     state: { postgres: await newMigratedPostgres(), redis: redis.url, ...impatientState },
   });
   const read = (payment: string) =>
@@ -135,7 +136,8 @@ describe('the status cache while Redis is unavailable', {
     // Refused after the same lookups in the database: nearly all others have passed them then.
     assert.equal((await call(gateway.url, { method: 'GET', path: `${path}?unknown=1` })).status, 400);
     release();
-    assert.ok((await replies).every(({ status }) => status === 200));
+    const outcomes = (await replies).map(({ status, text }) => (status === 200 ? status : text));
+    assert.deepEqual([...new Set(outcomes)], [200]);
     // One for the first read, one for all reads that arrived after it was sent, and others for reads whose environment was found late.
     const sent = bank.requests.length - before;
     assert.ok(sent >= 2 && sent <= 10, `${sent} requests to the bank`);
