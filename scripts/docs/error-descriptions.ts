@@ -156,9 +156,9 @@ export const errorDescriptions: Readonly<Record<ErrorCode, ErrorDescription>> = 
       'The `X-Request-ID` was already used for a different request: another path, body, content type, `Penstock-Environment`, or payer (`PSU-ID` and related headers). The gateway does not send the second request.',
     retry: corrected,
     action:
-      'For a new payment, use a new `X-Request-ID`. To get the response to the first request, repeat that request unchanged. If only headers differ, do not initiate the payment again: the first request may have created it.',
+      'For a new payment, use a new `X-Request-ID`. To get the response to the first request, repeat that request unchanged. If it is the same payment in other words, do not initiate it again: the first request may have created it.',
     example: {
-      text: 'X-Request-ID was already used for a different request; use a new value for each new request.',
+      text: 'X-Request-ID was already used for a request with another path or body; nothing was sent. If both are the same payment, do not initiate it again: the first request may have made it. A new payment needs a new X-Request-ID.',
       field: 'X-Request-ID',
     },
   },

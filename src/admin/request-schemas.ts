@@ -54,7 +54,13 @@ export const resolutionRequest = z
   .strictObject(
     {
       outcome: z.enum(['happened', 'did-not-happen']),
-      paymentId: z.string().refine(isId, 'expected the paymentId as the bank returned it').optional(),
+      paymentId: z
+        .string()
+        .refine(
+          (id) => isId(id) && id.trim() === id,
+          'expected the paymentId as the bank returned it, without spaces around it',
+        )
+        .optional(),
       reason,
       confirm: z
         .string()

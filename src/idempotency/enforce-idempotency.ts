@@ -282,7 +282,8 @@ function replay(response: PisResponse, { environments }: Client): PisResponse {
 function mismatchError(difference: 'headers' | 'content'): GatewayError {
   const text =
     difference === 'content'
-      ? 'X-Request-ID was already used for a different request; use a new value for each new request.'
+      ? 'X-Request-ID was already used for a request with another path or body; nothing was sent. If both are the same payment, do not ' +
+        'initiate it again: the first request may have made it. A new payment needs a new X-Request-ID.'
       : 'X-Request-ID was already used for the same request with different values of PSU-ID, PSU-ID-Type, PSU-Corporate-ID, ' +
         'PSU-Corporate-ID-Type, Content-Type or Penstock-Environment; nothing was sent. Do not initiate again: repeat the ' +
         'request with its original values to get its response.';

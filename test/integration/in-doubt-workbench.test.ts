@@ -134,3 +134,16 @@ test('resolves a payment as did-not-happen only with the name of production, and
   }
   assert.equal(requests.length, sentBefore + 2);
 });
+
+test('refuses a paymentId that was copied with spaces, or is blank, because a resolution is final', {
+  skip: skipWithoutRedis,
+}, async (t) => {
+  const { other, put, list } = await startInDoubt(t);
+  const [found] = await list(`requestId=${await put('sandbox')}`);
+  for (const paymentId of ['p1 ', ' p1', ' ', '']) {
+    const body = { outcome: 'happened', paymentId, reason: 'the bank, ticket 4711' };
+    const { status, text } = await callAdminApi(other, 'POST', `/api/in-doubt/${found?.id}`, body);
+    assert.deepEqual([status, /without spaces around it/.test(text)], [400, true], text);
+  }
+  assert.equal((await list('')).length, 1, 'it is still in doubt');
+});
