@@ -146,7 +146,10 @@ describe('a look-up', () => {
       assert.ok(environment === 'sandbox' || one.error === 'DUPLICATE_MISMATCH');
       assert.ok((durationMs ?? -1) >= 0 && Math.abs(Date.parse(at) - Date.now()) < 60_000);
     }
-    assert.match(report.requests[0]?.explanation ?? '', /already used for a request with another path or body/);
+    assert.match(
+      report.requests[0]?.explanation ?? '',
+      /already used for a request with another path or body/,
+    );
     assert.equal(bank.payments.length, 1);
   });
 
