@@ -4,12 +4,13 @@ import assert from 'node:assert/strict';
 import { createHash, randomUUID } from 'node:crypto';
 import { createServer } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
-import { type StoredPayment, submitPayment } from '../../examples/callers/submit-payment.ts';
+import { createPayment, submitPayment } from '../../examples/callers/submit-payment.ts';
 import { createTypedClient, payOnce } from '../../examples/callers/typed-client.ts';
 import { callAdminApi } from '../kit/admin-api.ts';
 import { startCommand } from '../kit/command.ts';
 import { startGatewayWithBank } from '../kit/gateway.ts';
 import { onPath } from '../kit/on-path.ts';
+import { createPaymentStore } from '../kit/payment-store.ts';
 import { listen } from '../kit/ports.ts';
 import { until } from '../kit/within.ts';
 
@@ -44,17 +45,16 @@ const runProgram =
 
 const examples: Readonly<Record<string, Example>> = {
   async 'submit-payment.ts'(_t, url) {
-    const stored: StoredPayment = {
-      requestId: randomUUID(),
+    const store = createPaymentStore();
+    const stored = await createPayment(store, {
       path: '/payments/sepa-credit-transfers',
       headers: { 'Content-Type': 'application/json', 'PSU-IP-Address': '192.0.2.7' },
       body: JSON.stringify(payment),
-    };
-    const store = { save: async () => {}, unfinished: async () => [] };
+    });
     const gateway = { url, apiKey, accessToken: async () => 'a token', patienceMs: 25_000 };
-    const outcome = await submitPayment(store, stored, gateway).catch(errorOf);
-    if (typeof outcome !== 'object') return outcome ?? 'not known';
-    return outcome.kind === 'accepted' ? `paid ${outcome.paymentId}` : 'refused';
+    const outcome = await submitPayment(store, stored, gateway);
+    if (outcome?.kind === 'accepted') return `paid ${outcome.paymentId}`;
+    return outcome?.kind === 'rejected' ? 'refused' : (outcome?.kind ?? 'not known');
   },
   async 'typed-client.ts'(_t, url) {
     const order = { requestId: randomUUID(), payment, wasSent: false };
