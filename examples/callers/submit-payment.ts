@@ -196,7 +196,7 @@ function paymentIdIn(content: Content | undefined, headers: Headers, path: strin
   for (const link of [headers.get('Location'), typeof self === 'string' ? self : self?.href]) {
     const [address = ''] = String(link).split(/[?#]/);
     const [, afterPath = ''] = address.split(`${pathWithoutQuery}/`);
-    const [id] = /^[^/"}]+/.exec(afterPath) ?? []; // some banks send {"href":"..."} as Location
+    const [id] = /^[^/"}]+/.exec(afterPath) ?? []; // some banks send {"href":"..."} in Location
     if (id) return querystring.unescape(id);
   }
   return undefined;

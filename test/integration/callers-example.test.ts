@@ -73,7 +73,9 @@ async function startCaller(t: TestContext) {
     ...changes,
   });
   const resolve = async (outcome: 'happened' | 'did-not-happen', paymentId?: string) => {
-    const [found] = JSON.parse((await callAdminApi(gateway, 'GET', '/api/in-doubt')).text);
+    const inDoubt = async () => JSON.parse((await callAdminApi(gateway, 'GET', '/api/in-doubt')).text);
+    await until(10_000, 'the payment is in doubt', async () => (await inDoubt()).length > 0);
+    const [found] = await inDoubt();
     const body = { outcome, paymentId, reason: 'the bank says so' };
     await until(10_000, 'the request can be resolved', async () => {
       return (await callAdminApi(gateway, 'POST', `/api/in-doubt/${found.id}`, body)).status === 200;

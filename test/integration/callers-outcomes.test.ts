@@ -159,12 +159,54 @@ const cases: Readonly<Record<string, readonly [answers: readonly (Answer | strin
   'an X-Request-ID of another request': [[ofGateway(409, 'DUPLICATE_MISMATCH')], 'mismatch'],
 };
 
+const rounded = '{"transactionStatus":"RCVD","paymentId":12345678901234567890}';
+
+/** Of the programs in TypeScript. */
+const casesOfTypeScript: typeof cases = {
+  'a refusal that names a payment in a link': [
+    [ofBank(403, { _links: { self: { href: link } } })],
+    'paid p2',
+  ],
+  'a refusal that names a payment in a link that is a text': [
+    [ofBank(403, { _links: { self: link } })],
+    'paid p2',
+  ],
+  'a success with a link that is a text': [[ofBank(201, { _links: { self: link } })], 'paid p2'],
+  'a link to a payment beside a Location that names none': [
+    [ofBank(201, { _links: { self: { href: link } } }, { Location: '/elsewhere' })],
+    'paid p2',
+  ],
+  'links that are no texts': [[ofBank(400, { _links: { self: { href: null } } })], 'refused'],
+  'a paymentId that is a number': [[ofBank(201, { paymentId: 42 })], 'paid 42'],
+  'a paymentId that is a number with too many digits': [[ofBank(201, rounded)], 'paid p1'],
+  'a refusal with a paymentId that is a number with too many digits': [[ofBank(403, rounded)], 'paid p1'],
+  'a paymentId with too many digits, and a link': [[ofBank(201, rounded, { Location: link })], 'paid p2'],
+  'a Location whose host is called payments': [
+    [ofBank(201, {}, { Location: 'http://payments/berlingroup/v1/payments/sepa-credit-transfers/p2' })],
+    'paid p2',
+  ],
+  'a Location that is JSON': [[ofBank(201, {}, { Location: JSON.stringify({ href: link }) })], 'paid p2'],
+  'a Location with another payment in its query': [
+    [ofBank(403, {}, { Location: 'http://bank.example/?back=/payments/sepa-credit-transfers/p2' })],
+    'refused',
+  ],
+  'a payment in JSON with the label of a web page': [
+    [ofBank(201, { paymentId: 'p2' }, { 'Content-Type': 'text/html' })],
+    'paid p2',
+  ],
+  'a Retry-After that is not a number of seconds': [
+    [ofBank(429, {}, { 'Retry-After': 'Sun, 06 Nov 1994 08:49:37 GMT' })],
+    'paid p1',
+  ],
+};
+
 for (const [name, run] of Object.entries(examples)) {
   const program = name.endsWith('.py') ? 'python3' : 'curl';
   const skip = !name.endsWith('.ts') && onPath(program) === undefined && `${program} is not installed`;
 
   describe(`the example ${name}`, { concurrency: 12, skip }, () => {
-    for (const [what, [answers, outcome]] of Object.entries(cases))
+    const ownCases = name.endsWith('.ts') ? casesOfTypeScript : {};
+    for (const [what, [answers, outcome]] of Object.entries({ ...cases, ...ownCases }))
       test(`says "${outcome}" after ${what}`, async (t) => {
         const script = await startScript(t, answers);
         assert.equal(await run(t, script.url), outcome);
@@ -186,3 +228,18 @@ for (const [name, run] of Object.entries(examples)) {
     });
   });
 }
+
+for (const seconds of ['-1', '0.05', 'Infinity'])
+  test(`the example submit-payment.ts makes its own pause after Retry-After: ${seconds}`, async (t) => {
+    const busy = ofBank(429, {}, { 'Retry-After': seconds });
+    const script = await startScript(t, Array(100).fill(busy));
+    const gateway = { url: script.url, apiKey, accessToken: async () => 'a token', patienceMs: 900 };
+    const store = createPaymentStore();
+    const stored = await createPayment(store, {
+      path: '/payments/sepa-credit-transfers',
+      headers: {},
+      body: '{}',
+    });
+    assert.equal(await submitPayment(store, stored, gateway), undefined);
+    assert.equal(script.initiations, 1); // the first pause is longer than the patience
+  });
