@@ -13,6 +13,8 @@ export interface StoredPayment {
   readonly headers: Readonly<Record<string, string>>;
   /** The bytes of every attempt. */
   readonly body: string;
+  /** Attempts that were started, also those before a crash and those of other instances of your system. */
+  readonly attempts: number;
   /** Milliseconds since 1970; missing until the first attempt. */
   readonly firstSentAt?: number;
   /** Missing while the outcome is not known. */
@@ -26,11 +28,19 @@ export type Outcome =
    * No payment was made. A corrected payment is a new one, with an X-Request-ID of its own. The code is that of the gateway's error, or
    * `of the bank`.
    */
-  | { readonly kind: 'rejected'; readonly status: number; readonly code: string };
+  | { readonly kind: 'rejected'; readonly status: number; readonly code: string }
+  /** The X-Request-ID belongs to another request, which may have made a payment. Find the mistake in your system. */
+  | { readonly kind: 'mismatch' };
 
+/** Must have stored a payment durably when it returns, like a committed transaction. */
 export interface PaymentStore {
-  /** Must have stored the payment durably when it returns, like a committed transaction. */
-  save(payment: StoredPayment): Promise<void>;
+  create(payment: StoredPayment): Promise<void>;
+  /**
+   * Replaces the stored payment by a changed one, in one transaction: nothing else changes it in between (`SELECT ... FOR UPDATE`).
+   *
+   * @returns the payment as it is stored then
+   */
+  update(requestId: string, change: (stored: StoredPayment) => StoredPayment): Promise<StoredPayment>;
   /** The payments without an outcome. */
   unfinished(): Promise<readonly StoredPayment[]>;
 }
@@ -49,39 +59,54 @@ export async function createPayment(
   store: PaymentStore,
   order: Pick<StoredPayment, 'path' | 'headers' | 'body'>,
 ): Promise<StoredPayment> {
-  const payment = { ...order, requestId: randomUUID() };
-  await store.save(payment);
+  const payment = { ...order, requestId: randomUUID(), attempts: 0 };
+  await store.create(payment);
   return payment;
 }
 
 /** @returns `undefined` if the outcome is not known yet: do not create another payment for the same order */
 export async function submitPayment(
   store: PaymentStore,
-  payment: StoredPayment,
+  { requestId }: StoredPayment, // the rest may be older than what is stored
   gateway: Gateway,
 ): Promise<Outcome | undefined> {
-  const sent = { ...payment, firstSentAt: payment.firstSentAt ?? Date.now() };
-  await store.save(sent);
-  const repeatUntil = sent.firstSentAt + repeatableMs;
-  if (Date.now() > repeatUntil) return undefined; // the gateway would take a repeat for a new payment
-  const giveUpAt = Math.min(Date.now() + gateway.patienceMs, repeatUntil);
+  const giveUpAt = Date.now() + gateway.patienceMs;
   for (let attempt = 1; ; attempt += 1) {
-    const isFirst = attempt === 1 && payment.firstSentAt === undefined;
-    const answer = await send(sent, gateway);
-    const outcome = outcomeOf(answer, isFirst);
-    if (outcome) {
-      await store.save({ ...sent, outcome });
-      return outcome;
-    }
+    const payment = await store.update(requestId, startAttempt);
+    if (payment.outcome) return payment.outcome;
+    const repeatUntil = (payment.firstSentAt ?? 0) + repeatableMs;
+    if (Date.now() > repeatUntil) return undefined; // the gateway would take a repeat for a new payment
+    const answer = await send(payment, gateway);
+    const { outcome } = await store.update(requestId, (stored) => finishAttempt(stored, answer));
+    if (outcome) return outcome;
     const waitMs = pauseMs(answer, attempt);
-    if (Date.now() + waitMs > giveUpAt) return undefined;
+    if (Date.now() + waitMs > Math.min(giveUpAt, repeatUntil)) return undefined;
     await setTimeout(waitMs);
   }
 }
 
-/** After a restart, and regularly: repeats the payments whose outcome is not known, each with its own X-Request-ID. */
+/**
+ * After a restart, and regularly: repeats the payments whose outcome is not known, each with its own X-Request-ID.
+ *
+ * @throws AggregateError after all of them, if some could not be repeated
+ */
 export async function resumePayments(store: PaymentStore, gateway: Gateway): Promise<void> {
-  for (const payment of await store.unfinished()) await submitPayment(store, payment, gateway);
+  const errors: unknown[] = [];
+  for (const payment of await store.unfinished())
+    await submitPayment(store, payment, gateway).catch((error: unknown) => errors.push(error));
+  if (errors.length > 0) throw new AggregateError(errors, `${errors.length} payments could not be repeated`);
+}
+
+const startAttempt = (stored: StoredPayment): StoredPayment => ({
+  ...stored,
+  attempts: stored.attempts + 1,
+  firstSentAt: stored.firstSentAt ?? Date.now(),
+});
+
+/** The first outcome stays. While this attempt ran, another process may have stored one, or started an attempt. */
+function finishAttempt(stored: StoredPayment, answer: Answer | undefined): StoredPayment {
+  const outcome = stored.outcome ?? outcomeOf(answer, stored);
+  return outcome ? { ...stored, outcome } : stored;
 }
 
 /** The gateway recognises a repeat for 24 h (`idempotency.window`); an hour is left for clocks and pauses. */
@@ -119,11 +144,11 @@ async function send(payment: StoredPayment, gateway: Gateway): Promise<Answer | 
 }
 
 /**
- * @param isFirst whether no earlier attempt can have reached the bank. The gateway checks the request before it looks for an
- *   earlier attempt, so a refusal of this one says nothing about the earlier one
+ * The gateway checks a request before it looks for an earlier attempt. If there is one, a refusal says nothing about the payment.
+ *
  * @returns `undefined` if the same request must be repeated
  */
-function outcomeOf(answer: Answer | undefined, isFirst: boolean): Outcome | undefined {
+function outcomeOf(answer: Answer | undefined, { attempts, path }: StoredPayment): Outcome | undefined {
   if (!answer) return undefined;
   const { status, headers } = answer;
   const code = headers.get('Penstock-Error');
@@ -131,12 +156,12 @@ function outcomeOf(answer: Answer | undefined, isFirst: boolean): Outcome | unde
   if (headers.get('Penstock-Outcome') === 'unknown' || status >= 500) return undefined;
 
   const content = contentOf(answer);
-  const paymentId = paymentIdIn(content, headers);
+  const paymentId = paymentIdIn(content, headers, path);
   if (paymentId) return { kind: 'accepted', paymentId }; // also with 401, and with 409 DUPLICATE_IN_DOUBT
-  if (code === 'DUPLICATE_MISMATCH')
-    throw new Error('This X-Request-ID belongs to another request, which may have made a payment.');
+  if (typeof content?.paymentId === 'number') return undefined; // made, but JSON.parse has rounded the number
+  if (code === 'DUPLICATE_MISMATCH') return { kind: 'mismatch' };
   if (code !== null)
-    return isFirst && needsCorrection(status, code) ? { kind: 'rejected', status, code } : undefined;
+    return attempts === 1 && needsCorrection(status, code) ? { kind: 'rejected', status, code } : undefined;
   if (status === 401 || status === 429) return undefined;
   return status >= 400 || isRefusal(content) ? { kind: 'rejected', status, code: 'of the bank' } : undefined;
 }
@@ -146,10 +171,10 @@ export const needsCorrection = (status: number, code: string): boolean =>
   status < 500 && status !== 408 && status !== 429 && !code.startsWith('DUPLICATE_');
 
 interface Content {
-  readonly paymentId?: string;
+  readonly paymentId?: string | number;
   readonly transactionStatus?: string;
   readonly tppMessages?: readonly { readonly category?: string }[];
-  readonly _links?: { readonly self?: { readonly href?: string } };
+  readonly _links?: { readonly self?: string | { readonly href?: string } };
 }
 
 /** @returns `undefined` if the body is not JSON */
@@ -161,20 +186,29 @@ function contentOf({ body }: Answer): Content | undefined {
   }
 }
 
-/** In the body, or else in a link to the payment. */
-function paymentIdIn(content: Content | undefined, headers: Headers): string | undefined {
-  if (content?.paymentId) return content.paymentId;
-  const link = headers.get('Location') ?? content?._links?.self?.href ?? '';
-  const [, id] = /payments\/[^/]+\/([^/?]+)/.exec(link) ?? [];
-  return id && querystring.unescape(id);
+/** In the body, or else in a link to a payment under the path of the request. */
+function paymentIdIn(content: Content | undefined, headers: Headers, path: string): string | undefined {
+  const paymentId = content?.paymentId;
+  if (typeof paymentId === 'string' && paymentId !== '') return paymentId;
+  if (Number.isSafeInteger(paymentId)) return String(paymentId);
+  const [pathWithoutQuery] = path.split('?');
+  const self = content?._links?.self;
+  for (const link of [headers.get('Location'), typeof self === 'string' ? self : self?.href]) {
+    const [address = ''] = String(link).split(/[?#]/);
+    const [, afterPath = ''] = address.split(`${pathWithoutQuery}/`);
+    const [id] = /^[^/"}]+/.exec(afterPath) ?? []; // some banks send {"href":"..."} in Location
+    if (id) return querystring.unescape(id);
+  }
+  return undefined;
 }
 
 const isRefusal = (content: Content | undefined): boolean =>
   content?.transactionStatus === 'RJCT' ||
   [content?.tppMessages].flat().some((message) => message?.category === 'ERROR');
 
-/** As long as the gateway says; otherwise longer with each attempt, up to a minute. */
+/** Longer with each attempt, up to a minute; at least as long as the gateway says. */
 function pauseMs(answer: Answer | undefined, attempt: number): number {
-  const retryAfterMs = Number(answer?.headers.get('Retry-After') ?? 0) * 1_000;
-  return retryAfterMs || Math.min(60_000, 500 * 2 ** attempt);
+  const retryAfterMs = Number(answer?.headers.get('Retry-After')) * 1_000;
+  const ownPauseMs = Math.min(60_000, 500 * 2 ** attempt);
+  return Number.isFinite(retryAfterMs) ? Math.max(retryAfterMs, ownPauseMs) : ownPauseMs;
 }

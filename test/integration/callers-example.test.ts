@@ -13,9 +13,7 @@ import {
   createPayment,
   type Gateway,
   needsCorrection,
-  type PaymentStore,
   resumePayments,
-  type StoredPayment,
   submitPayment,
 } from '../../examples/callers/submit-payment.ts';
 import { errorDescriptions } from '../../scripts/docs/error-descriptions.ts';
@@ -23,24 +21,12 @@ import { errorTable, isErrorCode } from '../../src/request/errors.ts';
 import { callAdminApi } from '../kit/admin-api.ts';
 import { root } from '../kit/command.ts';
 import { startGatewayWithBank } from '../kit/gateway.ts';
+import { createPaymentStore } from '../kit/payment-store.ts';
 import { listen } from '../kit/ports.ts';
 import { initiation } from '../kit/request.ts';
 import { until } from '../kit/within.ts';
 
 const program = readFileSync(join(root, 'examples/callers/submit-payment.ts'), 'utf8');
-
-/** A store that keeps payments as text, as a database does. */
-function createStore(): PaymentStore & { all(): readonly StoredPayment[] } {
-  const texts = new Map<string, string>();
-  const all = (): readonly StoredPayment[] => [...texts.values()].map((text) => JSON.parse(text));
-  return {
-    async save(payment) {
-      texts.set(payment.requestId, JSON.stringify(payment));
-    },
-    unfinished: async () => all().filter(({ outcome }) => outcome === undefined),
-    all,
-  };
-}
 
 /** A proxy in front of the gateway that closes connections when the response begins, while `isLosing`. */
 async function startLossyProxy(t: TestContext, port: number) {
@@ -78,7 +64,7 @@ async function startCaller(t: TestContext) {
   });
   const network = await startLossyProxy(t, gateway.port);
   network.isLosing = false;
-  const store = createStore();
+  const store = createPaymentStore();
   const toGateway = (changes: Partial<Gateway> = {}): Gateway => ({
     url: network.url,
     apiKey,
@@ -87,7 +73,9 @@ async function startCaller(t: TestContext) {
     ...changes,
   });
   const resolve = async (outcome: 'happened' | 'did-not-happen', paymentId?: string) => {
-    const [found] = JSON.parse((await callAdminApi(gateway, 'GET', '/api/in-doubt')).text);
+    const inDoubt = async () => JSON.parse((await callAdminApi(gateway, 'GET', '/api/in-doubt')).text);
+    await until(10_000, 'the payment is in doubt', async () => (await inDoubt()).length > 0);
+    const [found] = await inDoubt();
     const body = { outcome, paymentId, reason: 'the bank says so' };
     await until(10_000, 'the request can be resolved', async () => {
       return (await callAdminApi(gateway, 'POST', `/api/in-doubt/${found.id}`, body)).status === 200;
@@ -199,19 +187,87 @@ describe('the example for callers', { concurrency: true }, () => {
     assert.equal(bank.payments.length, 1);
   });
 
-  test('reports an X-Request-ID that was stored for two payments', async (t) => {
+  test('does not send a payment again whose X-Request-ID belongs to another request, and resumes the others', async (t) => {
     const { bank, store, toGateway } = await startCaller(t);
     const payment = await createPayment(store, order);
     await submitPayment(store, payment, toGateway());
-    const other = { ...payment, body: payment.body.replace('123', '124') };
-    assert.notEqual(other.body, payment.body);
-    await assert.rejects(submitPayment(store, other, toGateway()), /belongs to another request/);
+    const restored = createPaymentStore();
+    await restored.create({ ...payment, body: payment.body.replace('123', '124') });
+    await createPayment(restored, order);
+    await resumePayments(restored, toGateway());
+    const outcomes = restored.all().map(({ outcome }) => outcome?.kind);
+    assert.deepEqual(outcomes, ['mismatch', 'accepted']);
+    assert.equal(bank.payments.length, 2);
+  });
+
+  test('resumes the other payments after one that cannot be repeated, and reports it', async (t) => {
+    const { bank, store, toGateway } = await startCaller(t);
+    for (let count = 0; count < 2; count++) await createPayment(store, order);
+    let tokens = 0;
+    const accessToken = async () => {
+      if (tokens++ === 0) throw new Error('no token');
+      return 'a token';
+    };
+    await assert.rejects(resumePayments(store, toGateway({ accessToken })), /1 payments/);
+    assert.equal(store.all()[1]?.outcome?.kind, 'accepted');
     assert.equal(bank.payments.length, 1);
+  });
+
+  test('keeps the outcome and the first time of a payment that is submitted again with an old copy', async (t) => {
+    const { bank, network, store, toGateway } = await startCaller(t);
+    const payment = await createPayment(store, order);
+    network.isLosing = true;
+    await submitPayment(store, payment, toGateway(impatient));
+    const { firstSentAt } = store.all()[0] ?? assert.fail();
+    network.isLosing = false;
+    const expired = toGateway({ ...impatient, apiKey: 'expired' });
+    assert.equal(await submitPayment(store, payment, expired), undefined);
+    assert.equal(store.all()[0]?.firstSentAt, firstSentAt);
+
+    const outcome = await submitPayment(store, payment, toGateway());
+    assert.equal(outcome?.kind, 'accepted');
+    assert.deepEqual(await submitPayment(store, payment, expired), outcome);
+    assert.deepEqual(store.all()[0]?.outcome, outcome);
+    assert.equal(bank.payments.length, 1);
+  });
+
+  test('does not reject a payment because of a first attempt that the gateway refuses, if another attempt began before', async (t) => {
+    const { bank, store, toGateway } = await startCaller(t);
+    const payment = await createPayment(store, order);
+    const other = Promise.withResolvers<void>();
+    const slow = toGateway({
+      apiKey: 'expired',
+      accessToken: async () => {
+        await other.promise;
+        return 'a token';
+      },
+    });
+    const refused = submitPayment(store, payment, slow);
+    await until(10_000, 'the first attempt begins', () => store.all()[0]?.attempts === 1);
+    bank.injectFault({ name: 'status', status: 429 }, { times: 1 });
+    assert.equal(await submitPayment(store, payment, toGateway(impatient)), undefined);
+    const [unfinished] = await store.unfinished();
+    assert.equal(unfinished?.attempts, 2);
+    other.resolve();
+    await until(10_000, 'the first process tries again', () => (store.all()[0]?.attempts ?? 0) >= 3);
+    const outcome = await submitPayment(store, payment, toGateway());
+    assert.equal(outcome?.kind, 'accepted');
+    assert.deepEqual(await refused, outcome);
+    assert.equal(bank.payments.length, 1);
+  });
+
+  test('does not send a payment 23 hours after its first attempt', async (t) => {
+    const { bank, store, toGateway } = await startCaller(t);
+    const payment = await createPayment(store, order);
+    const firstSentAt = Date.now() - 23 * 3_600_000 - 1;
+    await store.update(payment.requestId, (stored) => ({ ...stored, attempts: 1, firstSentAt }));
+    assert.equal(await submitPayment(store, payment, toGateway()), undefined);
+    assert.equal(bank.requests.length, 0);
   });
 });
 
 test('the example for callers gives up for exactly the errors that the error reference wants corrected', () => {
-  // A payment never gets the first two; the third one has a message of its own.
+  // A payment never gets the first two; the third one has an outcome of its own.
   const others = ['NOT_CACHED', 'REQUEST_UNKNOWN', 'DUPLICATE_MISMATCH'];
   for (const code of Object.keys(errorTable).filter(isErrorCode)) {
     if (others.includes(code)) continue;

@@ -4,12 +4,13 @@ import assert from 'node:assert/strict';
 import { createHash, randomUUID } from 'node:crypto';
 import { createServer } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
-import { type StoredPayment, submitPayment } from '../../examples/callers/submit-payment.ts';
+import { createPayment, submitPayment } from '../../examples/callers/submit-payment.ts';
 import { createTypedClient, payOnce } from '../../examples/callers/typed-client.ts';
 import { callAdminApi } from '../kit/admin-api.ts';
 import { startCommand } from '../kit/command.ts';
 import { startGatewayWithBank } from '../kit/gateway.ts';
 import { onPath } from '../kit/on-path.ts';
+import { createPaymentStore } from '../kit/payment-store.ts';
 import { listen } from '../kit/ports.ts';
 import { until } from '../kit/within.ts';
 
@@ -44,17 +45,16 @@ const runProgram =
 
 const examples: Readonly<Record<string, Example>> = {
   async 'submit-payment.ts'(_t, url) {
-    const stored: StoredPayment = {
-      requestId: randomUUID(),
+    const store = createPaymentStore();
+    const stored = await createPayment(store, {
       path: '/payments/sepa-credit-transfers',
       headers: { 'Content-Type': 'application/json', 'PSU-IP-Address': '192.0.2.7' },
       body: JSON.stringify(payment),
-    };
-    const store = { save: async () => {}, unfinished: async () => [] };
+    });
     const gateway = { url, apiKey, accessToken: async () => 'a token', patienceMs: 25_000 };
-    const outcome = await submitPayment(store, stored, gateway).catch(errorOf);
-    if (typeof outcome !== 'object') return outcome ?? 'not known';
-    return outcome.kind === 'accepted' ? `paid ${outcome.paymentId}` : 'refused';
+    const outcome = await submitPayment(store, stored, gateway);
+    if (outcome?.kind === 'accepted') return `paid ${outcome.paymentId}`;
+    return outcome?.kind === 'rejected' ? 'refused' : (outcome?.kind ?? 'not known');
   },
   async 'typed-client.ts'(_t, url) {
     const order = { requestId: randomUUID(), payment, wasSent: false };
@@ -159,12 +159,54 @@ const cases: Readonly<Record<string, readonly [answers: readonly (Answer | strin
   'an X-Request-ID of another request': [[ofGateway(409, 'DUPLICATE_MISMATCH')], 'mismatch'],
 };
 
+const rounded = '{"transactionStatus":"RCVD","paymentId":12345678901234567890}';
+
+/** Of the programs in TypeScript. */
+const casesOfTypeScript: typeof cases = {
+  'a refusal that names a payment in a link': [
+    [ofBank(403, { _links: { self: { href: link } } })],
+    'paid p2',
+  ],
+  'a refusal that names a payment in a link that is a text': [
+    [ofBank(403, { _links: { self: link } })],
+    'paid p2',
+  ],
+  'a success with a link that is a text': [[ofBank(201, { _links: { self: link } })], 'paid p2'],
+  'a link to a payment beside a Location that names none': [
+    [ofBank(201, { _links: { self: { href: link } } }, { Location: '/elsewhere' })],
+    'paid p2',
+  ],
+  'links that are no texts': [[ofBank(400, { _links: { self: { href: null } } })], 'refused'],
+  'a paymentId that is a number': [[ofBank(201, { paymentId: 42 })], 'paid 42'],
+  'a paymentId that is a number with too many digits': [[ofBank(201, rounded)], 'paid p1'],
+  'a refusal with a paymentId that is a number with too many digits': [[ofBank(403, rounded)], 'paid p1'],
+  'a paymentId with too many digits, and a link': [[ofBank(201, rounded, { Location: link })], 'paid p2'],
+  'a Location whose host is called payments': [
+    [ofBank(201, {}, { Location: 'http://payments/berlingroup/v1/payments/sepa-credit-transfers/p2' })],
+    'paid p2',
+  ],
+  'a Location that is JSON': [[ofBank(201, {}, { Location: JSON.stringify({ href: link }) })], 'paid p2'],
+  'a Location with another payment in its query': [
+    [ofBank(403, {}, { Location: 'http://bank.example/?back=/payments/sepa-credit-transfers/p2' })],
+    'refused',
+  ],
+  'a payment in JSON with the label of a web page': [
+    [ofBank(201, { paymentId: 'p2' }, { 'Content-Type': 'text/html' })],
+    'paid p2',
+  ],
+  'a Retry-After that is not a number of seconds': [
+    [ofBank(429, {}, { 'Retry-After': 'Sun, 06 Nov 1994 08:49:37 GMT' })],
+    'paid p1',
+  ],
+};
+
 for (const [name, run] of Object.entries(examples)) {
   const program = name.endsWith('.py') ? 'python3' : 'curl';
   const skip = !name.endsWith('.ts') && onPath(program) === undefined && `${program} is not installed`;
 
   describe(`the example ${name}`, { concurrency: 12, skip }, () => {
-    for (const [what, [answers, outcome]] of Object.entries(cases))
+    const ownCases = name.endsWith('.ts') ? casesOfTypeScript : {};
+    for (const [what, [answers, outcome]] of Object.entries({ ...cases, ...ownCases }))
       test(`says "${outcome}" after ${what}`, async (t) => {
         const script = await startScript(t, answers);
         assert.equal(await run(t, script.url), outcome);
@@ -186,3 +228,18 @@ for (const [name, run] of Object.entries(examples)) {
     });
   });
 }
+
+for (const seconds of ['-1', '0.05', 'Infinity'])
+  test(`the example submit-payment.ts makes its own pause after Retry-After: ${seconds}`, async (t) => {
+    const busy = ofBank(429, {}, { 'Retry-After': seconds });
+    const script = await startScript(t, Array(100).fill(busy));
+    const gateway = { url: script.url, apiKey, accessToken: async () => 'a token', patienceMs: 900 };
+    const store = createPaymentStore();
+    const stored = await createPayment(store, {
+      path: '/payments/sepa-credit-transfers',
+      headers: {},
+      body: '{}',
+    });
+    assert.equal(await submitPayment(store, stored, gateway), undefined);
+    assert.equal(script.initiations, 1); // the first pause is longer than the patience
+  });
