@@ -148,7 +148,7 @@ async function send(payment: StoredPayment, gateway: Gateway): Promise<Answer | 
  *
  * @returns `undefined` if the same request must be repeated
  */
-function outcomeOf(answer: Answer | undefined, { attempts, path }: StoredPayment): Outcome | undefined {
+function outcomeOf(answer: Answer | undefined, { attempts }: StoredPayment): Outcome | undefined {
   if (!answer) return undefined;
   const { status, headers } = answer;
   const code = headers.get('Penstock-Error');
@@ -156,7 +156,7 @@ function outcomeOf(answer: Answer | undefined, { attempts, path }: StoredPayment
   if (headers.get('Penstock-Outcome') === 'unknown' || status >= 500) return undefined;
 
   const content = contentOf(answer);
-  const paymentId = paymentIdIn(content, headers, path);
+  const paymentId = paymentIdIn(content, headers);
   if (paymentId) return { kind: 'accepted', paymentId }; // also with 401, and with 409 DUPLICATE_IN_DOUBT
   if (typeof content?.paymentId === 'number') return undefined; // made, but JSON.parse has rounded the number
   if (code === 'DUPLICATE_MISMATCH') return { kind: 'mismatch' };
@@ -186,17 +186,17 @@ function contentOf({ body }: Answer): Content | undefined {
   }
 }
 
-/** In the body, or else in a link to a payment under the path of the request. */
-function paymentIdIn(content: Content | undefined, headers: Headers, path: string): string | undefined {
+/** What follows the payment product in a path. Some banks send `{"href":"..."}` in `Location`. */
+const idInLink = /^(?:[^?#]*[^/]\/|\/)?(?:bulk-|periodic-)?payments\/[^/?#]+\/([^/?#"}]+)/;
+
+/** In the body, or else in a link to the payment. */
+function paymentIdIn(content: Content | undefined, headers: Headers): string | undefined {
   const paymentId = content?.paymentId;
   if (typeof paymentId === 'string' && paymentId !== '') return paymentId;
   if (Number.isSafeInteger(paymentId)) return String(paymentId);
-  const [pathWithoutQuery] = path.split('?');
   const self = content?._links?.self;
   for (const link of [headers.get('Location'), typeof self === 'string' ? self : self?.href]) {
-    const [address = ''] = String(link).split(/[?#]/);
-    const [, afterPath = ''] = address.split(`${pathWithoutQuery}/`);
-    const [id] = /^[^/"}]+/.exec(afterPath) ?? []; // some banks send {"href":"..."} in Location
+    const id = idInLink.exec(link ?? '')?.[1];
     if (id) return querystring.unescape(id);
   }
   return undefined;

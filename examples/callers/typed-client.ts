@@ -51,7 +51,6 @@ export function createTypedClient(url: string, apiKey: string) {
 }
 
 const service = { 'payment-service': 'payments', 'payment-product': 'sepa-credit-transfers' } as const;
-const paymentPath = `/${service['payment-service']}/${service['payment-product']}/`;
 
 /**
  * One attempt. Repeat it with the same order and `wasSent: true` while its outcome is not known, never with another `requestId`.
@@ -111,16 +110,17 @@ interface Content {
   readonly _links?: { readonly self?: string | Schemas['Link'] };
 }
 
-/** In the body, or else in a link to a payment under the path of the request. */
+/** What follows the payment product in a path. Some banks send `{"href":"..."}` in `Location`. */
+const idInLink = /^(?:[^?#]*[^/]\/|\/)?payments\/[^/?#]+\/([^/?#"}]+)/;
+
+/** In the body, or else in a link to the payment. */
 function paymentIdIn(content: Content | undefined, headers: Headers): string | undefined {
   const paymentId = content?.paymentId;
   if (typeof paymentId === 'string' && paymentId !== '') return paymentId;
   if (Number.isSafeInteger(paymentId)) return String(paymentId);
   const self = content?._links?.self;
   for (const link of [headers.get('Location'), typeof self === 'string' ? self : self?.href]) {
-    const [address = ''] = String(link).split(/[?#]/);
-    const [, afterPath = ''] = address.split(paymentPath);
-    const [id] = /^[^/"}]+/.exec(afterPath) ?? []; // some banks send {"href":"..."} in Location
+    const id = idInLink.exec(link ?? '')?.[1];
     if (id) return querystring.unescape(id);
   }
   return undefined;
