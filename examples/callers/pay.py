@@ -199,8 +199,11 @@ def main(base_url, api_key, earlier_request_id=None):
     pay(base_url, api_key, request_id, body, was_sent=True)  # as after a crash: no second payment
 
     payment = f"{PATH}/{urllib.parse.quote(payment_id, safe='', errors='replace')}"
-    status = call(base_url, api_key, "GET", f"{payment}/status", headers={"Prefer": "wait=1"})
-    print(f"status: {status.json().get('transactionStatus', status.status)}")
+    try:
+        status = call(base_url, api_key, "GET", f"{payment}/status", headers={"Prefer": "wait=1"})
+        print(f"status: {status.json().get('transactionStatus', status.status)}")
+    except NotKnown as problem:  # a read changes nothing: repeat it as you like
+        print(f"status: not known ({problem})")
     cancel_id = str(uuid.uuid4())
     try:
         print(f"cancelled: {cancel(base_url, api_key, payment, cancel_id)}")
@@ -215,5 +218,5 @@ if __name__ == "__main__":
         stream.reconfigure(errors="backslashreplace")  # an id may contain any character
     try:
         sys.exit(main(*sys.argv[1:]))
-    except (NotKnown, Refused, Mismatch) as problem:
+    except (Refused, Mismatch) as problem:
         sys.exit(str(problem))

@@ -6,6 +6,7 @@
 # The rules are those of docs/callers/submit-payments.md. This program reads JSON with patterns, which decode no escape but \/.
 # If they find no payment in an answer with a paymentId, it is not known what happened. Use a JSON parser in your system.
 set -eu
+export LC_ALL=C # a body may contain any bytes
 PAYMENTS="$1/payments/sepa-credit-transfers"
 KEY="X-API-Key: $2"
 FOLDER=$(mktemp -d)
@@ -44,7 +45,7 @@ is_unknown() {
 # The paymentId in the body, or else in a link to the payment, where it is percent-encoded.
 payment_id() {
   JSON=$(tr '\r\n\t' '   ' <"$BODY" | sed -E 's|\\/|/|g; s/^ +//')
-  ID=$(printf '%s\n' "$JSON" | sed -E -e ':a' -e 's/(.)\{[^{}]*\}/\1/' -e 'ta' | # without the objects in the object
+  ID=$(printf '%s\n' "$JSON" | sed -E -e ':a' -e 's/(.)\{ *("[^{}]*)?\}/\1/' -e 'ta' | # without the objects in the object
     grep -Eo '"paymentId" *: *("([^"\\ ]|\\.)([^"\\]|\\.)*"|[0-9]+)' | sed -E 's/[^:]*: *"?//; s/"$//' | head -n 1)
   [ -n "$ID" ] || ID=$({
     tr -d '\r' <"$HEAD" | grep -i '^Location:' | sed 's/^[^:]*: *//'
