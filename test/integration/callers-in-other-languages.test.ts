@@ -92,7 +92,7 @@ async function startScript(
     if (method === 'GET') return rest.read ?? ofBank(200, { transactionStatus: 'RCVD' });
     if (method === 'DELETE') return rest.cancellation ?? ofBank(204, '');
     const made = requests.filter((request) => request.method === 'POST').length;
-    return initiations[made - 1] ?? initiations.at(-1);
+    return initiations[made - 1] ?? initiations.at(-1) ?? '';
   };
   const url = `http://127.0.0.1:${await listen(server)}`;
   t.after(() => server.close());
