@@ -177,7 +177,7 @@ export const errorDescriptions: Readonly<Record<ErrorCode, ErrorDescription>> = 
       'The request violates the version of the standard that the environment implements (`environments.NAME.contract`): the bank would refuse it, or execute it differently than the request asks. The gateway sends nothing. A repeat of an earlier request is answered before any rule.',
     retry: corrected,
     action:
-      'Correct what the message names: paths in the schema (`*` is an unknown name, `#` an index) with the violated rules, never values. The request had no effect, so the corrected one can have the same `X-Request-ID` or a new one.',
+      'Correct what the message names: paths in the schema (`*` is an unknown name, `#` an index) with the violated rules, never values. Give the corrected request a new `X-Request-ID`, as after each refusal. The gateway also accepts the same one, because it has kept nothing of the refused request.',
     example: {
       text: 'The request violates NextGenPSD2 1.3.6: body/instructedAmount/amount (pattern); nothing was sent.',
       field: 'body/instructedAmount/amount',

@@ -104,6 +104,8 @@ describe('the examples for callers that verify webhooks', () => {
     const old = { ...headers, 'webhook-timestamp': String(Number(headers['webhook-timestamp']) - 301) };
     const changed = Buffer.from('{"paymentId":"2"}');
     const [wrong, tooOld] = ['the signature of the webhook is wrong', 'the webhook is too old'];
+    const tooDeep = 'the message is nested too deeply';
+    const nested = '['.repeat(100_000);
     for (const [what, expected, headersGiven, bodyGiven, secretGiven] of [
       ['the secret', { paymentId: '1' }, headers, body, secret],
       ['the other secret', { paymentId: '1' }, headers, body, previous],
@@ -113,6 +115,14 @@ describe('the examples for callers that verify webhooks', () => {
       ['an old message', tooOld, old, body, secret],
       ['no signature', wrong, { ...headers, 'webhook-signature': '' }, body, secret],
       ['no header', tooOld, {}, body, secret],
+      [
+        'a timestamp of 400 digits',
+        tooOld,
+        { ...headers, 'webhook-timestamp': '9'.repeat(400) },
+        body,
+        secret,
+      ],
+      ['a deeply nested message', tooDeep, sign(secret, nested), Buffer.from(nested), secret],
     ] as const)
       assert.deepEqual(verifyInPython(headersGiven, bodyGiven, secretGiven), expected, what);
   });
