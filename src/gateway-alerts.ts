@@ -106,6 +106,7 @@ export function createGatewayAlerts({
       active: active(),
       isProduction,
       initiationsOf: fleet.initiations,
+      quietSeconds: fleet.quietSeconds,
       isConfigured: (environment) => rates.has(environment),
       usual,
       requests: minute.reduce((sum, { requests }) => sum + requests, 0),

@@ -13,6 +13,7 @@ export const healthyFacts = (more: Partial<AlertFacts> = {}): AlertFacts => ({
   active: 'production',
   isProduction: (environment) => environment === 'production',
   initiationsOf: () => [],
+  quietSeconds: () => 0,
   isConfigured: () => true,
   usual: [],
   requests: 0,
