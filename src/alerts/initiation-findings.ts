@@ -1,15 +1,7 @@
 /** Whether customers can pay: what became of the initiations of all instances. */
 
 import { countTenants, type InitiationCount } from '../telemetry/initiations.ts';
-import {
-  clockTime,
-  countOf,
-  type Finding,
-  isImportant,
-  listText,
-  type Moment,
-  percentOf,
-} from './finding.ts';
+import { clockTime, countOf, type Finding, listText, type Moment, percentOf } from './finding.ts';
 
 /** Of the median hour of the last day, if there were enough initiations. */
 export interface UsualInitiations {
@@ -48,13 +40,15 @@ const longestSeconds = 900;
 /** For the failure of most: soon if there is much traffic, and at all if there is little. */
 const most = [...windows(5, 0.8, 10, 60, 120), ...windows(10, 0.5, 60, 300), ...windows(3, 1, 300, 900)];
 /** For 401 and 403 with a code about a token or a consent, which single TPPs cause. */
-const mostUnauthorised = [...windows(10, 0.5, 60), ...windows(10, 0.8, 300)];
+const mostUnauthorised = [...windows(10, 0.5, 60), ...windows(10, 0.8, 300, 900)];
 /** For the failure of some: the longer window asks for less, so that a share near the limit does not come and go. */
 const some = [...windows(10, 0.1, 60), ...windows(30, 0.08, 300)];
 const minSome = 5;
 const someUnauthorised = windows(10, 1 / 3, 60);
 /** Refusals with other codes may be the fault of a TPP. */
-const allRefused = windows(10, 0.9, 300);
+const allRefused = windows(10, 0.9, 300, 900);
+/** For both, if several tenants are concerned: a fault of each of them is improbable. */
+const allOfSeveral = [...windows(5, 1, 300), ...windows(3, 1, 900)];
 const refusals = {
   seconds: 30,
   minimum: 10,
@@ -216,7 +210,7 @@ function stopped(facts: InitiationFacts, own: Scope, environment: string): reado
   const found = whole ?? all;
   if (found) {
     const others = unaffected(all ? valid : ofNoTenant, found);
-    const isCritical = others === undefined && (environment === '' || isImportant(facts, environment));
+    const isCritical = others === undefined && (environment === '' || environment === facts.active);
     const severity = isCritical ? 'critical' : 'warning';
     return [describe(found, own, { severity, environment, others }), ...(all ? [] : ofTenants())];
   }
@@ -235,13 +229,17 @@ function stopped(facts: InitiationFacts, own: Scope, environment: string): reado
 }
 
 const stoppedIn = (scope: Scope): Share | undefined =>
-  exceeded(scope, most, isStoppedForSure) ?? exceeded(scope, mostUnauthorised, isStopped);
+  exceeded(scope, most, isStoppedForSure) ??
+  exceeded(scope, mostUnauthorised, isStopped) ??
+  ofSeveral(exceeded(scope, allOfSeveral, isStopped));
+
+const ofSeveral = (found: Share | undefined): Share | undefined =>
+  found && countTenants(tenantsOf(found.part)) >= 2 ? found : undefined;
 
 /** If nearly everything of several tenants is refused for reasons of single tenants, the reason is another one. */
 function stoppedForAll(scope: Scope): Share | undefined {
-  const found = stoppedIn(scope);
-  const isOfSeveral = found && countTenants(tenantsOf(found.part)) >= 2 && !unaffected(scope, found);
-  return isOfSeveral ? found : undefined;
+  const found = ofSeveral(stoppedIn(scope));
+  return found && !unaffected(scope, found) ? found : undefined;
 }
 
 function ofSome(
@@ -347,7 +345,9 @@ function refused(facts: InitiationFacts, scope: Scope, environment: string): rea
     ? Math.min(maxShare, Math.max(minShare, factor * usual.refusedShare))
     : shareWithoutUsual;
   const before = usual ? ` During the last day, it refused ${percentOf(usual.refusedShare)}.` : '';
-  const find = (of: Scope) => exceeded(of, [...windows(minimum, share, seconds), ...allRefused], isRefused);
+  const find = (of: Scope) =>
+    exceeded(of, [...windows(minimum, share, seconds), ...allRefused], isRefused) ??
+    ofSeveral(exceeded(of, allOfSeveral, isRefused));
   const whole = find(scope);
   const found = whole
     ? [{ ...whole, product: '' }]

@@ -153,6 +153,22 @@ describe('customers cannot pay', () => {
     });
 });
 
+for (const [result, expected] of [
+  ['201 RJCT', 'some'],
+  ['401 TOKEN_UNKNOWN', 'no'],
+] as const)
+  for (const [interval, withinSeconds] of [
+    [40, 300],
+    [120, 900],
+  ] as const)
+    test(`with a payment each ${interval} s, of three tenants and all answered ${result}, the answer is ${expected}`, () => {
+      const traffic = each(interval, (second) => [
+        one(second < 1_200 ? 'accepted' : result, (second / interval) % 3),
+      ]);
+      const [second, answer] = answersIn(traffic, 3_000).at(-1) ?? [0];
+      assert.ok(answer === expected && second <= 1_200 + withinSeconds, `${answer} from ${second} s on`);
+    });
+
 describe('the answer stays as the last payments were', () => {
   const last = 1_200;
   /** Payments each second, of which these come to nothing, and nobody pays after the last one. */
