@@ -96,7 +96,7 @@ export function createGatewayAlerts({
 
   function gatherFacts(figures: ProcessFacts): AlertFacts {
     const { databaseHeartbeat, databaseMetrics, stateHeartbeat, state, webhooks, loadShedding } = services;
-    const { environments, shaping, state: stateSettings } = currentConfig.value;
+    const { clients, environments, shaping, state: stateSettings } = currentConfig.value;
     const { upstreams } = requestHandlers.current;
     const rates = new Map(environments.all.map(({ name, shaping: { rate } }) => [name, rate]));
     const minute = fleet.seconds().slice(-60);
@@ -106,6 +106,7 @@ export function createGatewayAlerts({
       active: active(),
       isProduction,
       initiationsOf: fleet.initiations,
+      quietSeconds: fleet.quietSeconds,
       isConfigured: (environment) => rates.has(environment),
       usual,
       requests: minute.reduce((sum, { requests }) => sum + requests, 0),
@@ -137,6 +138,7 @@ export function createGatewayAlerts({
       tenantsWithoutStorage: ledger.storageBudget
         .refusedTenants()
         .map((tenant) => names.withNames({ tenant }).tenant),
+      clients: clients.length,
       ownId: instanceId,
       instances: fleet.instances(),
       scope: fleet.scope(),

@@ -52,7 +52,7 @@ export const alertsPage = (): string =>
       '- `GET /api/alerts` and the [console](console.md) show the same.\n' +
       '- Each instance has the metric `penstock_alert`, and [deploy/prometheus/alerts.yaml](../../deploy/prometheus/alerts.yaml) notifies you of every kind below that is not only information. The name there is `Penstock` and the id, such as `PenstockInDoubt`.',
     '`critical`: customers cannot pay, or money is uncertain. `warning`: somebody must act. `info`: good to know. Alerts of initiations need initiations: ' +
-      'with less than one in two seconds, they take until five or six have failed, and with less than one a minute, until three or four have; a slow bank is found with five in 10 seconds. ' +
+      'with less than one in two seconds, they take until five or six have failed, and with less than one a minute, until three or four have; 401 and 403 with codes that single TPPs cause need half of the last minute, so at a steady rate they take 30 seconds; refusals with other codes take up to 30 seconds as well; a slow bank is found with five in 10 seconds. ' +
       'Such an alert is over when initiations succeed again, not when nobody tries to pay: at least three within 20 seconds to five minutes, and so many that they are no chance. ' +
       'A critical alert that is over counts as a warning until it goes.',
     table(

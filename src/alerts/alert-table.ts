@@ -53,7 +53,7 @@ export const alertTable = {
   },
   'initiations-unauthorised': {
     condition:
-      'Most initiations fail (see `initiations-fail`), and 80 % of these because the bank answers 401 or 403. With a code about a token, a consent, a PSU or a product, single TPPs may be at fault: then it must be half of the last minute, or 80 % of the last five minutes (at least 10). A warning if it is one product, a third of the last minute (at least 10), or if the payments of as many other tenants or products succeed.',
+      'Most initiations fail (see `initiations-fail`), and 80 % of these because the bank answers 401 or 403. With a code about a token, a consent, a PSU or a product, single TPPs may be at fault: then it must be half of the last minute, or 80 % of the last five or 15 minutes (at least 10), or, of several tenants, all of the last five minutes (at least 5) or of the last 15 minutes (at least 3). A warning in other environments than the active one, if it is one product, a third of the last minute (at least 10), or if the payments of as many other tenants or products succeed.',
     severities: either,
     action:
       'The bank does not accept the gateway, its certificate or the TPP. `penstock search --operation initiatePayment --error any` and `penstock explain` show its answers; ask the bank, and check the certificates.',
@@ -62,7 +62,7 @@ export const alertTable = {
   },
   'initiations-fail': {
     condition:
-      'Most initiations fail: they have no usable answer of the bank, 429 or 5xx, the bank answers 401 or 403, or the gateway refuses them. Most: 80 % of the last 10, 60 or 120 seconds (at least 5), half of the last minute or of the last five minutes (at least 10), or all of the last 5 or 15 minutes (at least 3). What the bank refuses for its content does not count. Its name is that of the reason of 80 % of the failures, otherwise this one. A warning if it is one product, 10 % of the last minute or 8 % of the last five minutes (at least 5), or if the payments of as many other tenants or products succeed: in the last minute, or, if only one tenant is concerned, in the last five minutes.',
+      'Most initiations fail: they have no usable answer of the bank, 429 or 5xx, the bank answers 401 or 403, or the gateway refuses them. Most: 80 % of the last 10, 60 or 120 seconds (at least 5), half of the last minute or of the last five minutes (at least 10), or all of the last 5 or 15 minutes (at least 3). What the bank refuses for its content does not count. Its name is that of the reason of 80 % of the failures, otherwise this one. A warning in other environments than the active one, if it is one product, 10 % of the last minute or 8 % of the last five minutes (at least 5), or if the payments of as many other tenants or products succeed: in the last minute, or, if only one tenant is concerned, in the last five minutes.',
     severities: either,
     action:
       'Ask the bank. Payments of which it is unknown whether the bank executed them are in doubt. If another environment of this bank works, consider `penstock environment use`.',
@@ -71,7 +71,7 @@ export const alertTable = {
   },
   'initiations-blocked': {
     condition:
-      'Most initiations fail (see `initiations-fail`), and 80 % of these because the gateway refuses them: a circuit is open, a queue is full, or it is overloaded. A warning if it is one product, 10 % of the last minute or 8 % of the last five minutes (at least 5), if the payments of as many other tenants or products succeed, or for reasons that concern only single tenants: they send more than their share, or only their circuit is open. If nearly everything of several tenants is refused for such reasons, it counts as refused for all.',
+      'Most initiations fail (see `initiations-fail`), and 80 % of these because the gateway refuses them: a circuit is open, a queue is full, or it is overloaded. A warning in other environments than the active one, if it is one product, 10 % of the last minute or 8 % of the last five minutes (at least 5), if the payments of as many other tenants or products succeed, or for reasons that concern only single tenants: they send more than their share, or only their circuit is open. If nearly everything of several tenants is refused for such reasons, it counts as refused for all.',
     severities: either,
     action: 'Nothing was sent, and TPPs may repeat. The other alerts show the cause.',
     guide: 'why-was-my-call-refused.md',
@@ -79,7 +79,7 @@ export const alertTable = {
   },
   'initiations-refused': {
     condition:
-      'The bank refuses more initiations than usual, of an environment or of one product, with other codes than 401 and 403: at least 10 of the last 30 seconds, and five times the share of the median hour of the last day (at least 30 %; 50 % if fewer than three hours had 20 initiations); or 90 % of the last five minutes (at least 10).',
+      'The bank refuses more initiations than usual, of an environment or of one product, with other codes than 401 and 403: at least 10 of the last 30 seconds, and five times the share of the median hour of the last day (at least 30 %; 50 % if fewer than three hours had 20 initiations); or 90 % of the last five or 15 minutes (at least 10), or, of several tenants, all of the last five minutes (at least 5) or of the last 15 minutes (at least 3).',
     severities: warning,
     action:
       '`penstock search --operation initiatePayment --error any` shows the answers of the bank. If all are of one client, tell it; if not, ask the bank what has changed.',
@@ -293,7 +293,6 @@ export const alertTable = {
     action:
       'The others have taken over. Find out why it has ended, and start it again. What it had sent without an answer is in doubt.',
     guide: 'fleet.md',
-    endsAtOnce: true,
   },
   'instance-restarts': {
     condition: 'An instance has crashed within the last hour, and was started again.',
@@ -360,12 +359,14 @@ export const alertTable = {
     afterMs: 5_000,
   },
   'storage-limit': {
-    condition: 'A tenant has reached `idempotency.maxStoredPerTenant`, and its writes are refused.',
-    severities: warning,
+    condition:
+      'A tenant has reached `idempotency.maxStoredPerTenant`, and its writes are refused. Critical if there is no other tenant.',
+    severities: either,
     action:
       'Other tenants are not affected. Raise the limit if the database has enough room, or ask the TPP why it sends so much.',
     guide: 'state.md#limit-of-a-tenant',
     isOfInstance: true,
+    stopsPayments: 'always',
   },
   'internal-errors': {
     condition:

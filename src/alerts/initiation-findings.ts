@@ -1,7 +1,7 @@
 /** Whether customers can pay: what became of the initiations of all instances. */
 
 import { countTenants, type InitiationCount } from '../telemetry/initiations.ts';
-import { countOf, type Finding, isImportant, listText, type Moment, percentOf } from './finding.ts';
+import { clockTime, countOf, type Finding, listText, type Moment, percentOf } from './finding.ts';
 
 /** Of the median hour of the last day, if there were enough initiations. */
 export interface UsualInitiations {
@@ -15,6 +15,8 @@ export interface UsualInitiations {
 export interface InitiationFacts extends Moment {
   /** Those of the last so many seconds. */
   readonly initiationsOf: Scope;
+  /** For how long no initiation of an environment has ended. */
+  readonly quietSeconds: (environment: string) => number;
   readonly isConfigured: (environment: string) => boolean;
   readonly usual: readonly UsualInitiations[];
 }
@@ -33,18 +35,20 @@ interface Window {
 const windows = (minimum: number, share: number, ...lengths: readonly number[]): readonly Window[] =>
   lengths.map((seconds) => ({ seconds, minimum, share }));
 
-/** How long an initiation matters. Seconds. */
+/** How long an initiation matters, and for how long the last one says whether customers can pay. Seconds. */
 const longestSeconds = 900;
 /** For the failure of most: soon if there is much traffic, and at all if there is little. */
 const most = [...windows(5, 0.8, 10, 60, 120), ...windows(10, 0.5, 60, 300), ...windows(3, 1, 300, 900)];
 /** For 401 and 403 with a code about a token or a consent, which single TPPs cause. */
-const mostUnauthorised = [...windows(10, 0.5, 60), ...windows(10, 0.8, 300)];
+const mostUnauthorised = [...windows(10, 0.5, 60), ...windows(10, 0.8, 300, 900)];
 /** For the failure of some: the longer window asks for less, so that a share near the limit does not come and go. */
 const some = [...windows(10, 0.1, 60), ...windows(30, 0.08, 300)];
 const minSome = 5;
 const someUnauthorised = windows(10, 1 / 3, 60);
 /** Refusals with other codes may be the fault of a TPP. */
-const allRefused = windows(10, 0.9, 300);
+const allRefused = windows(10, 0.9, 300, 900);
+/** For both, if several tenants are concerned: a fault of each of them is improbable. */
+const allOfSeveral = [...windows(5, 1, 300), ...windows(3, 1, 900)];
 const refusals = {
   seconds: 30,
   minimum: 10,
@@ -55,8 +59,8 @@ const refusals = {
 };
 const slowness = { seconds: 10, minimum: 5, ms: 2_000, msWithoutUsual: 5_000, factor: 3 };
 
-/** A condition is over if one of these windows contradicts it, of those that are shorter than its own. Seconds. */
-const recoveries = [20, 30, 60, 120, 300];
+/** A condition is over if one of these windows contradicts it, of those that are shorter than its own: 20 to 300. Seconds. */
+const recoveries = Array.from({ length: 29 }, (_, index) => 20 + 10 * index);
 const recovery = {
   minimum: 3,
   /** Of the share that was found. */
@@ -90,7 +94,7 @@ const isStopped = (one: InitiationCount) => isFailed(one) || isBlocked(one) || i
 const isStoppedForSure = (one: InitiationCount) => isFailed(one) || isBlocked(one) || isOfGateway(one);
 
 export function findInitiations(facts: InitiationFacts): readonly Finding[] {
-  const { active = '', isConfigured } = facts;
+  const { active = '', isConfigured, quietSeconds } = facts;
   // What was refused before its environment was chosen would have gone to the active one.
   const all = narrow(facts.initiationsOf, (one) =>
     one.environment === '' ? { ...one, environment: active } : one,
@@ -99,15 +103,25 @@ export function findInitiations(facts: InitiationFacts): readonly Finding[] {
   return [...environments]
     .filter((environment) => environment === '' || isConfigured(environment))
     .flatMap((environment) => {
-      const own = within(all, (one) => one.environment === environment);
+      const isOwn: Selects = (one) => one.environment === environment;
+      const names = environment === active ? [environment, ''] : [environment];
+      const quiet = Math.min(...names.map(quietSeconds));
+      // The windows end with the last initiation: while nobody tries to pay, no success leaves a window before a failure does.
+      const own = within((seconds) => all(seconds + quiet), isOwn);
       const others = within(own, (one) => !isOfTenant(one));
+      const found = [...stopped(facts, own, environment), ...refused(facts, others, environment)];
       return [
-        ...stopped(facts, own, environment),
-        ...refused(facts, others, environment),
-        ...slow(facts, others, environment),
+        ...found.map((finding) => ({ ...finding, text: `${finding.text}${quietText(quiet, facts)}` })),
+        ...slow(facts, within(all, isOwn), environment),
       ];
     });
 }
+
+/** So many seconds between two payments are not worth a word. */
+const shortQuiet = 60;
+
+const quietText = (quiet: number, { nowMs }: Moment) =>
+  quiet <= shortQuiet ? '' : ` Nobody has tried to pay since ${clockTime(nowMs - quiet * 1_000)}.`;
 
 /** Each window is computed once. */
 function narrow(scope: Scope, change: (one: InitiationCount) => InitiationCount | readonly never[]): Scope {
@@ -139,11 +153,17 @@ function shareIn(scope: Scope, seconds: number, selects: Selects): Share {
 }
 
 /** The first window in which enough are selected, unless this is over. */
-function exceeded(scope: Scope, all: readonly Window[], selects: Selects): Share | undefined {
+function exceeded(
+  scope: Scope,
+  all: readonly Window[],
+  selects: Selects,
+  minSelected = 1,
+): Share | undefined {
   if (!scope(longestSeconds).some(selects)) return undefined;
   return all
     .map((window) => ({ window, found: shareIn(scope, window.seconds, selects) }))
     .filter(({ window, found }) => found.total >= window.minimum && found.share >= window.share)
+    .filter(({ found }) => found.count >= minSelected)
     .find(({ found }) => !isOver(scope, selects, found))?.found;
 }
 
@@ -190,7 +210,7 @@ function stopped(facts: InitiationFacts, own: Scope, environment: string): reado
   const found = whole ?? all;
   if (found) {
     const others = unaffected(all ? valid : ofNoTenant, found);
-    const isCritical = others === undefined && (environment === '' || isImportant(facts, environment));
+    const isCritical = others === undefined && (environment === '' || environment === facts.active);
     const severity = isCritical ? 'critical' : 'warning';
     return [describe(found, own, { severity, environment, others }), ...(all ? [] : ofTenants())];
   }
@@ -209,13 +229,17 @@ function stopped(facts: InitiationFacts, own: Scope, environment: string): reado
 }
 
 const stoppedIn = (scope: Scope): Share | undefined =>
-  exceeded(scope, most, isStoppedForSure) ?? exceeded(scope, mostUnauthorised, isStopped);
+  exceeded(scope, most, isStoppedForSure) ??
+  exceeded(scope, mostUnauthorised, isStopped) ??
+  ofSeveral(exceeded(scope, allOfSeveral, isStopped));
+
+const ofSeveral = (found: Share | undefined): Share | undefined =>
+  found && countTenants(tenantsOf(found.part)) >= 2 ? found : undefined;
 
 /** If nearly everything of several tenants is refused for reasons of single tenants, the reason is another one. */
 function stoppedForAll(scope: Scope): Share | undefined {
-  const found = stoppedIn(scope);
-  const isOfSeveral = found && countTenants(tenantsOf(found.part)) >= 2 && !unaffected(scope, found);
-  return isOfSeveral ? found : undefined;
+  const found = ofSeveral(stoppedIn(scope));
+  return found && !unaffected(scope, found) ? found : undefined;
 }
 
 function ofSome(
@@ -226,16 +250,17 @@ function ofSome(
 ): readonly Finding[] {
   return reasons.flatMap(({ id, selects }) => {
     if (known.some((finding) => finding.id === id)) return [];
-    const found = exceeded(scope, id === 'initiations-unauthorised' ? someUnauthorised : some, selects);
-    if (!found || found.count < minSome) return [];
+    const windowsOf = id === 'initiations-unauthorised' ? someUnauthorised : some;
+    const found = exceeded(scope, windowsOf, selects, minSome);
+    if (!found) return [];
     const others = unaffected(scope, found);
     return [describe(found, own, { severity: 'warning', environment, others })];
   });
 }
 
 function tenantBlocked(own: Scope, environment: string): readonly Finding[] {
-  const found = exceeded(own, some, isOfTenant);
-  if (!found || found.count < minSome) return [];
+  const found = exceeded(own, some, isOfTenant, minSome);
+  if (!found) return [];
   const text = `${describeShare(found)} were refused by the gateway for reasons that concern only their tenants: a tenant sends more than its share, or its circuit is open.`;
   const place = { severity: 'warning', environment: named(environment), subject: 'tenants' } as const;
   return [{ ...place, id: 'initiations-blocked', text }];
@@ -320,7 +345,9 @@ function refused(facts: InitiationFacts, scope: Scope, environment: string): rea
     ? Math.min(maxShare, Math.max(minShare, factor * usual.refusedShare))
     : shareWithoutUsual;
   const before = usual ? ` During the last day, it refused ${percentOf(usual.refusedShare)}.` : '';
-  const find = (of: Scope) => exceeded(of, [...windows(minimum, share, seconds), ...allRefused], isRefused);
+  const find = (of: Scope) =>
+    exceeded(of, [...windows(minimum, share, seconds), ...allRefused], isRefused) ??
+    ofSeveral(exceeded(of, allOfSeveral, isRefused));
   const whole = find(scope);
   const found = whole
     ? [{ ...whole, product: '' }]

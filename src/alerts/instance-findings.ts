@@ -34,6 +34,8 @@ export interface OwnFacts {
   readonly connectionsAcceptedForMs: number;
   /** The tenants that have used their storage. */
   readonly tenantsWithoutStorage: readonly string[];
+  /** How many clients are configured; without any, all callers are one tenant. */
+  readonly clients: number;
 }
 
 export interface FleetFacts {
@@ -54,7 +56,7 @@ export const findOnInstance = (facts: OwnFacts): readonly Finding[] => [
   ...reload(facts),
   ...overload(facts),
   ...polls(facts),
-  ...facts.tenantsWithoutStorage.map(storageLimit),
+  ...facts.tenantsWithoutStorage.map((tenant) => storageLimit(tenant, facts)),
 ];
 
 export const findInFleet = (facts: FleetFacts): readonly Finding[] => [
@@ -148,9 +150,9 @@ function polls({ overduePolls }: OwnFacts): readonly Finding[] {
   return [{ id: 'polls-overdue', severity: 'warning', text }];
 }
 
-const storageLimit = (tenant: string): Finding => ({
+const storageLimit = (tenant: string, { clients }: OwnFacts): Finding => ({
   id: 'storage-limit',
-  severity: 'warning',
+  severity: clients <= 1 ? 'critical' : 'warning',
   subject: tenant,
   text: `Payments of ${tenant} are refused: it has used idempotency.maxStoredPerTenant.`,
 });

@@ -193,8 +193,8 @@ const insertSeconds = statement({
 
 /** How long an instance is listed after its last report. Milliseconds. */
 export const listedForMs = 3_600_000;
-/** How long seconds are kept; five minutes are shown. Milliseconds. */
-const secondsKeptMs = 600_000;
+/** How long seconds are kept: after a start, alerts look at the initiations of 15 minutes. Milliseconds. */
+const secondsKeptMs = 960_000;
 /** A statement that began so much earlier may be visible only now: the time-out of a statement, and a little more. Milliseconds. */
 const overlapMs = 2_500;
 

@@ -1,4 +1,4 @@
-/** The statistics of each second of the last five minutes, and the initiations of 15 minutes, of all instances together. */
+/** The statistics of each second of the last five minutes, and the initiations of 30 minutes, of all instances together. */
 
 import { type InitiationCount, sumInitiations } from './initiations.ts';
 import {
@@ -26,8 +26,10 @@ export interface FleetSeconds {
    * replaces its object.
    */
   recent(instances: readonly string[]): readonly SecondStats[];
-  /** Of all instances, in the last so many seconds that have ended: at most 900. */
+  /** Of all instances, in the last so many seconds that have ended: at most 1,800. */
   initiations(lastSeconds: number): readonly InitiationCount[];
+  /** For how many seconds no initiation of the environment has ended; infinite if there is none in the last 1,800. */
+  quietSeconds(environment: string): number;
 }
 
 interface InstanceSeconds {
@@ -37,8 +39,8 @@ interface InstanceSeconds {
   readonly counts: Map<number, SecondCounts>;
 }
 
-/** How long initiations are kept: a gateway with few of them needs a longer look back. Seconds. */
-const keptSeconds = 900;
+/** How long initiations are kept: alerts look at the 15 minutes before the last one, which may be 15 minutes ago. Seconds. */
+const keptSeconds = 1_800;
 /** Initiations are added up for so many seconds at a time, so that a long window needs few additions. */
 const blockSeconds = 30;
 /** For so long, the statistics wait for an instance that is late. Seconds. */
@@ -53,6 +55,8 @@ export function createFleetSeconds(now: () => number = Date.now): FleetSeconds {
   const computed = new Map<number, SecondStats>();
   /** By their first second. */
   const blocks = new Map<number, readonly InitiationCount[]>();
+  /** The second of the last initiation of each environment. */
+  const lastInitiations = new Map<string, number>();
 
   const currentSecond = () => Math.floor(now() / 1_000);
 
@@ -87,6 +91,7 @@ export function createFleetSeconds(now: () => number = Date.now): FleetSeconds {
       for (const at of counts.keys()) if (at < oldest) counts.delete(at);
       if (through < oldest) byInstance.delete(instance);
     }
+    for (const [environment, at] of lastInitiations) if (at < oldest) lastInitiations.delete(environment);
   }
 
   return {
@@ -100,6 +105,8 @@ export function createFleetSeconds(now: () => number = Date.now): FleetSeconds {
         known.counts.set(second.at, second);
         computed.delete(second.at);
         blocks.delete(blockOf(second.at));
+        for (const { environment } of second.initiations)
+          lastInitiations.set(environment, Math.max(second.at, lastInitiations.get(environment) ?? 0));
       }
       byInstance.set(instance, known);
     },
@@ -113,6 +120,10 @@ export function createFleetSeconds(now: () => number = Date.now): FleetSeconds {
       );
       const outside = [initiationsIn(first, firstBlock), initiationsIn(lastBlock, end)];
       return sumInitiations([...inBlocks, ...outside].flat());
+    },
+    quietSeconds(environment) {
+      const last = lastInitiations.get(environment) ?? Number.NEGATIVE_INFINITY;
+      return Math.max(0, currentSecond() - 1 - last);
     },
     recent(instances) {
       const current = currentSecond();

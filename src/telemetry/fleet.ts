@@ -287,8 +287,9 @@ export function createFleet(
       return seconds.recent([ownId, ...running]);
     },
 
-    /** Of all instances, in the last so many seconds: at most 900. */
+    /** Of all instances, in the last so many seconds: at most 1,800; and for how long there was none. */
     initiations: seconds.initiations,
+    quietSeconds: seconds.quietSeconds,
 
     /** What the other instances that run have reported. */
     alertsOfOthers: (): readonly { readonly name: string; readonly alerts: StoredReport['alerts'] }[] =>

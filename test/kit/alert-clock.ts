@@ -41,6 +41,7 @@ export function* liveThrough(
     const facts = healthyFacts({
       nowMs,
       initiationsOf: seconds.initiations,
+      quietSeconds: seconds.quietSeconds,
       requests: minute.reduce((sum, { requests }) => sum + requests, 0),
       ...more,
     });

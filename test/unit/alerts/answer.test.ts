@@ -121,7 +121,7 @@ describe('customers cannot pay', () => {
   });
 
   for (const [interval, withinSeconds] of [
-    [7, 50],
+    [7, 60],
     [10, 50],
     [20, 100],
     [30, 130],
@@ -151,6 +151,62 @@ describe('customers cannot pay', () => {
         2 * interval,
       );
     });
+});
+
+for (const [result, expected] of [
+  ['201 RJCT', 'some'],
+  ['401 TOKEN_UNKNOWN', 'no'],
+] as const)
+  for (const [interval, withinSeconds] of [
+    [40, 300],
+    [120, 900],
+  ] as const)
+    test(`with a payment each ${interval} s, of three tenants and all answered ${result}, the answer is ${expected}`, () => {
+      const traffic = each(interval, (second) => [
+        one(second < 1_200 ? 'accepted' : result, (second / interval) % 3),
+      ]);
+      const [second, answer] = answersIn(traffic, 3_000).at(-1) ?? [0];
+      assert.ok(answer === expected && second <= 1_200 + withinSeconds, `${answer} from ${second} s on`);
+    });
+
+describe('the answer stays as the last payments were', () => {
+  const last = 1_200;
+  /** Payments each second, of which these come to nothing, and nobody pays after the last one. */
+  const until =
+    (end: number, from: number, through: number): Traffic =>
+    (second) =>
+      second >= end ? [] : [one(second >= from && second < through ? 'failed' : 'accepted', second % 3)];
+
+  test('while nobody tries to pay, for 15 minutes, if some of the last ones have failed', () => {
+    const changes = answersIn(until(last + 6, last, last + 6), 2_300);
+    assert.deepEqual(
+      changes.map(([, answer]) => answer),
+      ['yes', 'some', 'yes'],
+      JSON.stringify(changes),
+    );
+    assert.ok((changes[2]?.[0] ?? 0) >= last + 900, JSON.stringify(changes));
+  });
+
+  test('while nobody tries to pay, if only the very last ones have failed: too few for an alert', () => {
+    assert.deepEqual(answersIn(until(last, last - 3, last), 2_300), [[0, 'yes']]);
+  });
+
+  for (const [name, afterwards] of [
+    ['nobody pays', () => []],
+    ['few pay', each(100, () => [one('accepted')])],
+  ] as const satisfies readonly (readonly [string, Traffic])[])
+    test(`after 40 successes that end an outage, while ${name}`, () => {
+      const traffic = until(last, last - 140, last - 40);
+      const answers = answersIn((second) => (second < last ? traffic : afterwards)(second), 2_300);
+      assert.equal(answers.at(-1)?.[1], 'yes', JSON.stringify(answers));
+      assert.ok((answers.at(-1)?.[0] ?? 0) < last + 20, JSON.stringify(answers));
+    });
+
+  test('between five failures and enough successes, with a payment each 6 s', () => {
+    const traffic = each(6, (second) => [one(second >= last && second < last + 30 ? 'failed' : 'accepted')]);
+    const yes = answersIn(traffic, 2_300).filter(([, answer]) => answer === 'yes');
+    assert.equal(yes.length, 2, JSON.stringify(yes));
+  });
 });
 
 test('an environment that is no longer configured has no alerts', () => {

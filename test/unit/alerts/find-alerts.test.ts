@@ -439,6 +439,14 @@ const cases: Readonly<Record<string, Case>> = {
     facts: { tenantsWithoutStorage: ['shop'] },
     found: ['warning storage-limit '],
   },
+  'the only tenant without storage': {
+    facts: { tenantsWithoutStorage: ['shop'], clients: 1 },
+    found: ['critical storage-limit '],
+  },
+  'payments that fail in production, while another environment is active': {
+    facts: { active: 'backup', initiationsOf: over(initiations(20, 'failed')) },
+    found: ['warning initiations-fail production'],
+  },
   'late polls': { facts: { overduePolls: 1 }, found: ['warning polls-overdue '] },
   'a killed instance': {
     facts: { instances: [instanceView(), instanceView({ id: other, status: 'down' })] },

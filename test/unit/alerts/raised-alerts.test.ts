@@ -29,6 +29,12 @@ describe('an alert', () => {
     ]);
   });
 
+  test('about a lost instance is one alert, although its reports come and go', () => {
+    const lost: Finding = { id: 'instance-lost', severity: 'warning', subject: 'a', text: 'Down.' };
+    const counts = textsAt(Array.from({ length: 30 }, (_, at) => (at % 3 === 0 ? [at, lost] : [at])));
+    assert.ok(counts.every((texts) => texts.length === 1));
+  });
+
   test('that comes back within 20 seconds is the same one', () => {
     const raised = createRaisedAlerts();
     for (let second = 0; second < 300; second += 1)

@@ -46,6 +46,12 @@ describe('penstock status', () => {
     assert.equal(exitCode, exitCodes.critical);
   });
 
+  test('does not say that nothing is uncertain while the database is unavailable', async () => {
+    const { lines } = await statusWith({ ...alert, id: 'database-unavailable' });
+    assert.ok(lines.includes('  not known: the database is unavailable'));
+    assert.ok(!lines.includes('  nothing'));
+  });
+
   test('of a gateway without alerts is an error, not a warning', async () => {
     await assert.rejects(showStatus(fakeAdminClient(404, { error: 'Unknown path.' }).call, nowMs), {
       exitCode: exitCodes.internal,
