@@ -32,10 +32,11 @@ describe('write circuit with traffic of payments only', { concurrency: 8 }, () =
     const { bank, gateway } = await startGatewayWithBank(t, sections);
     bank.injectFault({ name: 'status', status: 500 });
     await payUntil(gateway, () => probesAt(bank).length >= 4);
-    const [firstProbe] = probesAt(bank);
-    const before = paymentsAt(bank).filter(({ arrivedAtMs }) => arrivedAtMs < (firstProbe?.arrivedAtMs ?? 0));
-    assert.equal(paymentsAt(bank).length, before.length, 'no payment after the first probe');
-    assert.ok(before.length < minimumCalls + 8, 'at most the active ones when the circuit opened');
+    // On a busy machine, one that was active when the circuit opened arrives after the first probe.
+    const [, { arrivedAtMs: secondProbeAtMs } = assert.fail()] = probesAt(bank);
+    const late = paymentsAt(bank).filter(({ arrivedAtMs }) => arrivedAtMs > secondProbeAtMs);
+    assert.deepEqual(late, [], 'no payment after the second probe');
+    assert.ok(paymentsAt(bank).length < minimumCalls + 8, 'at most the active ones when the circuit opened');
     assert.ok(probesAt(bank).every(({ method, body }) => method === 'GET' && body.length === 0));
 
     bank.clearFaults();

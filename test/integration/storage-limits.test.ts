@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { TestContext } from 'node:test';
 import { describe, test } from 'node:test';
-import { call, callOnce, jsonOf } from '../kit/call.ts';
+import { call, callOnce, jsonOf, repeatWhile } from '../kit/call.ts';
 import { newMigratedPostgres } from '../kit/database.ts';
 import { startGateway } from '../kit/gateway.ts';
 import { parsePrometheus } from '../kit/prometheus.ts';
@@ -39,11 +39,8 @@ async function startTenants(t: TestContext) {
       ['X-API-Key', apiKeyOf(client)],
       ['Wanted', wanted],
     ] as const;
-    return call(gateways[instance].url, {
-      ...initiation,
-      headers: [...initiation.headers, ...added],
-      requestId,
-    });
+    const sent = { ...initiation, headers: [...initiation.headers, ...added], requestId };
+    return repeatWhile('STATE_UNAVAILABLE', () => call(gateways[instance].url, sent));
   };
   return { redis, bank, gateways, pay };
 }
