@@ -72,10 +72,12 @@ export function createFleetSeconds(now: () => number = Date.now): FleetSeconds {
   const blockOf = (at: number) => at - (at % blockSeconds);
 
   /** From `first` to the one before `end`. */
-  const initiationsIn = (first: number, end: number): readonly InitiationCount[] =>
-    Array.from(byInstance.values(), ({ counts }) =>
-      Array.from({ length: end - first }, (_, index) => counts.get(first + index)?.initiations ?? []),
-    ).flat(2);
+  function initiationsIn(first: number, end: number): readonly InitiationCount[] {
+    const found: InitiationCount[] = [];
+    for (const { counts } of byInstance.values())
+      for (let at = first; at < end; at++) found.push(...(counts.get(at)?.initiations ?? []));
+    return found;
+  }
 
   function initiationsOfBlock(start: number): readonly InitiationCount[] {
     const known = blocks.get(start);

@@ -3,17 +3,17 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { createAuditTable } from '../../../src/store/audit.ts';
-import { openSqlite } from '../../../src/store/sqlite.ts';
-import { readAdminApi } from '../../kit/admin-api.ts';
-import { call } from '../../kit/call.ts';
-import { startCommandRunner } from '../../kit/command-runner.ts';
-import { temporaryFolder } from '../../kit/folder.ts';
-import { adminToken, type Sections, startBank } from '../../kit/gateway.ts';
-import { type GatewayProcess, startGatewayProcess } from '../../kit/gateway-process.ts';
-import { initiation } from '../../kit/request.ts';
-import { client } from '../../kit/tenants.ts';
-import { scopeOfAllTests } from '../../kit/test-scope.ts';
+import { createAuditTable } from '../../src/store/audit.ts';
+import { openSqlite } from '../../src/store/sqlite.ts';
+import { readAdminApi } from '../kit/admin-api.ts';
+import { call } from '../kit/call.ts';
+import { startCommandRunner } from '../kit/command-runner.ts';
+import { temporaryFolder } from '../kit/folder.ts';
+import { adminToken, type Sections, startBank } from '../kit/gateway.ts';
+import { type GatewayProcess, startGatewayProcess } from '../kit/gateway-process.ts';
+import { initiation } from '../kit/request.ts';
+import { client } from '../kit/tenants.ts';
+import { scopeOfAllTests } from '../kit/test-scope.ts';
 
 const runCommand = startCommandRunner(scopeOfAllTests());
 
