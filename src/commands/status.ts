@@ -91,8 +91,8 @@ const uncertain = new Set(['in-doubt', 'authorisation-in-doubt', 'database-lost-
 
 function uncertainLines(alerts: readonly AlertBody[]): readonly string[] {
   const texts = alerts.filter(({ id }) => uncertain.has(id)).map(({ text }) => text);
-  const isKnown = !alerts.some(({ id }) => id === 'database-unavailable');
-  if (!isKnown) texts.push('not known: the database is unavailable');
+  if (alerts.some(({ id }) => id === 'database-unavailable'))
+    texts.push('not known: the database is unavailable');
   if (texts.length === 0) texts.push('nothing');
   return ['', 'Uncertain:', ...texts.map((text) => `  ${text}`)];
 }
