@@ -260,7 +260,7 @@ export function createLedgerTable(database: Database) {
       if (cause) throw cause;
       return row && 'recorded';
     };
-    return recordOutcome(sent, created, async () => {
+    return recordOutcome(sent, answer, async () => {
       let outcome = await recordNow();
       if (outcome || !created || !(await isUnanswered(sent))) return outcome;
       if (!answer.isRestored) {
@@ -302,27 +302,30 @@ export function createLedgerTable(database: Database) {
   }
 
   /**
-   * @param created the payment that the answer names
-   * @param write   returns `undefined` if it has found no row of this attempt that it may change
+   * @param answer `undefined` for a mark or a doubt
+   * @param write  returns `undefined` if it has found no row of this attempt that it may change
    */
   async function recordOutcome<Outcome extends string>(
     sent: SentWrite,
-    created: NewPayment | undefined,
+    answer: LedgerAnswer | undefined,
     write: () => Promise<Outcome | undefined>,
     looksLeft = maxLooks,
   ): Promise<Outcome | RecordOutcome> {
     const outcome = await write();
     if (outcome) return outcome;
     const stored = await read(sent);
-    if (stored?.attempt === sent.attempt) {
+    const isOwn = stored?.attempt === sent.attempt;
+    if (isOwn && isFinal(stored, answer)) {
       await changes(statements.confirm, attemptColumns(sent));
-      return finalOutcome(stored, created); // after a lost answer of the database, or an operator
+      return finalOutcome(stored, answer); // after a lost answer of the database, or an operator
     }
     if (!stored) rowOf(await insertLost(sent));
-    else if (!(await takeBack(sent, stored)) && (await reportTwo(sent, stored))) return 'two-attempts';
+    // Its own row, which was not there when `write` looked: after a failover, this instance writes back the mark or a doubt at the same time.
+    else if (!isOwn && !(await takeBack(sent, stored)) && (await reportTwo(sent, stored)))
+      return 'two-attempts';
     if (looksLeft === 0)
       throw new DatabaseError('another attempt changes the row of the ledger again and again', 'unknown');
-    return recordOutcome(sent, created, write, looksLeft - 1);
+    return recordOutcome(sent, answer, write, looksLeft - 1);
   }
 
   /** If another attempt is faster and inserts its own, the next look finds that. */
@@ -472,10 +475,14 @@ const keyText = ({ request_id, tenant, operation, payment }: Row): string =>
 /** The same for equal keys: an X-Request-ID in upper and lower case is one. */
 export const keyTextOf = (key: LedgerKey): string => keyText(keyColumns(key));
 
+/** Whether this answer, or this mark or doubt, may not change the row any more. */
+const isFinal = ({ step }: LedgerRow, answer: LedgerAnswer | undefined): boolean =>
+  step !== 'claimed' && step !== 'sending' && (step !== 'in-doubt' || answer === undefined);
+
 /** Of a write whose row is not changed any more. */
-function finalOutcome({ step, payment_id }: LedgerRow, created: NewPayment | undefined): RecordOutcome {
+function finalOutcome({ step, payment_id }: LedgerRow, answer: LedgerAnswer | undefined): RecordOutcome {
   // The answer names a payment that is not stored: the operator has named another one, or it may belong to another tenant.
-  const isOther = step === 'happened' && created !== undefined && created.paymentId !== payment_id;
+  const isOther = step === 'happened' && answer?.created && answer.created.paymentId !== payment_id;
   return step === 'in-doubt' || isOther ? 'in-doubt' : 'recorded';
 }
 

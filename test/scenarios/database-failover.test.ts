@@ -67,6 +67,7 @@ async function assertPaidOnce(fleet: PaymentFleet, postgres: ReplicatedPostgres)
   const sent = new Map(fleet.answers.map((answer) => [answer.requestId, answer]));
   await assertSucceed(
     Array.from(sent.values(), (payment) => settle(fleet, payment)),
+    fleet,
     postgres,
   );
   assert.deepEqual(paidTwice(fleet.bank), []);
@@ -75,16 +76,21 @@ async function assertPaidOnce(fleet: PaymentFleet, postgres: ReplicatedPostgres)
 
 async function assertSucceed(
   outcomes: readonly Promise<string>[],
+  { answers }: PaymentFleet,
   { primary, standby }: ReplicatedPostgres,
 ): Promise<void> {
   const others = (await Promise.all(outcomes)).filter((each) => !each.startsWith('201'));
   if (others.length === 0) return;
-  const inDoubt = `SELECT request_id, step, why, instance, claimed_at, marked_at, listened_until, now_ms() AS read_at FROM ledger WHERE why IS NOT NULL`;
+  const inDoubt = `SELECT request_id, step, why, instance, environment, claimed_at, marked_at, listened_until, ended_at, now_ms() AS read_at
+    FROM ledger WHERE why IS NOT NULL`;
   const lives = `SELECT i.id, i.seen_at, i.reporting_since, i.awaited_at, f.noticed_at FROM instance i, failover f`;
   const doubts = await ask(standby.url, inDoubt).catch(() => ask(primary.url, inDoubt));
   const instances = await ask(standby.url, lives).catch(() => ask(primary.url, lives));
+  const ids = new Set(doubts.map(({ request_id }) => request_id));
+  const given = answers.filter(({ requestId }) => ids.has(requestId));
+  const nowMs = performance.now();
   assert.fail(
-    `${others.join(', ')}; in doubt: ${JSON.stringify(doubts)}; instances: ${JSON.stringify(instances)}`,
+    `${others.join(', ')}; in doubt: ${JSON.stringify(doubts)}; answers: ${JSON.stringify(given)} until ${nowMs}; instances: ${JSON.stringify(instances)}`,
   );
 }
 
@@ -183,7 +189,7 @@ describe('PostgreSQL with an asynchronous standby', { skip: skipWithoutPostgres,
     const repeats = paid.map((payment) => settle(fleet, payment));
     const recoveryMs = await untilPaid(fleet, 1);
     await load.stop();
-    await assertSucceed(repeats, postgres);
+    await assertSucceed(repeats, fleet, postgres);
     const sent = await assertPaidOnce(fleet, postgres);
     t.diagnostic(`${sent} payments; payments go on ${recoveryMs} ms after the promotion`);
     for (const instance of fleet.instances)
@@ -227,6 +233,7 @@ describe('PostgreSQL with an asynchronous standby', { skip: skipWithoutPostgres,
     const ofOthers = fleet.answers.filter(({ instance }) => instance !== 0);
     await assertSucceed(
       ofOthers.map((payment) => settle(fleet, payment, 3 - payment.instance)),
+      fleet,
       postgres,
     );
     const known = new Set(ofOthers.map(({ requestId }) => requestId));
