@@ -49,8 +49,10 @@ export function newMemoryDatabase(): Database {
 
 /** @returns the address of a migrated PostgreSQL database */
 export async function newMigratedPostgres(): Promise<string> {
-  const postgres = await newPostgresDatabase(suiteTemplate());
-  await migrateNew(postgres); // a copy has the tables, but not the settings of the database
+  const template = suiteTemplate();
+  if (template !== undefined) return newPostgresDatabase(template);
+  const postgres = await newPostgresDatabase();
+  await migrateNew(postgres);
   return postgres;
 }
 

@@ -170,7 +170,7 @@ export async function newPostgresDatabase(template = 'template1'): Promise<strin
   );
   const server = await shared;
   const name = `test_${randomUUID().replaceAll('-', '')}`;
-  await administrate(server, `CREATE DATABASE ${name} TEMPLATE ${template}`);
+  await administrate(server, `CREATE DATABASE ${name} TEMPLATE ${template}`, copySettings(template, name));
   if (runningPostgres() && !suiteTemplate())
     allTests.after(() => administrate(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`));
   const url = new URL(server);
@@ -178,6 +178,12 @@ export async function newPostgresDatabase(template = 'template1'): Promise<strin
   url.host = pooler ?? url.host;
   return url.href;
 }
+
+/** A copy of a database has its tables, but not the settings that belong to it. */
+const copySettings = (from: string, to: string) =>
+  `INSERT INTO pg_db_role_setting (setdatabase, setrole, setconfig)
+   SELECT (SELECT oid FROM pg_database WHERE datname = '${to}'), setrole, setconfig
+   FROM pg_db_role_setting JOIN pg_database ON pg_database.oid = setdatabase WHERE datname = '${from}'`;
 
 /** A connection of somebody else, such as a backup or a report; closed when the test ends. */
 export async function connectOther(life: TestScope, url: string): Promise<Client> {
