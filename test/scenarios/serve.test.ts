@@ -3,12 +3,12 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { describe, type TestContext, test } from 'node:test';
-import { call } from '../../kit/call.ts';
-import { findOlderNode, type RunningCommand, startCommand, writeConfigFile } from '../../kit/command.ts';
-import { startBank } from '../../kit/gateway.ts';
-import { takenPort } from '../../kit/ports.ts';
-import { initiation } from '../../kit/request.ts';
-import { until } from '../../kit/within.ts';
+import { call } from '../kit/call.ts';
+import { findOlderNode, type RunningCommand, startCommand, writeConfigFile } from '../kit/command.ts';
+import { startBank } from '../kit/gateway.ts';
+import { takenPort } from '../kit/ports.ts';
+import { initiation } from '../kit/request.ts';
+import { until } from '../kit/within.ts';
 
 const settings = (baseUrl: string, port: number) => `
 listen: { port: ${port} }
