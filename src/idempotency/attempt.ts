@@ -181,8 +181,9 @@ export class Attempt implements WriteAheadMark {
     if (this.#mayBeMarked && this.#claim.operation === 'initiatePayment')
       storageBudget.countEntry(this.#tenant, 0);
     return this.#store(async () => {
-      await table.release(this.#claim);
+      // Before its row is free: a repeat that claims it must not take it for one that a failover has lost.
       if (this.#mayBeMarked) this.#remember('released', again.release(table, this.#claim));
+      await table.release(this.#claim);
       return 'recorded';
     }).then(() => {});
   }

@@ -7,6 +7,7 @@ import type { Database } from '../../src/store/database.ts';
 import { createLedgerTable } from '../../src/store/ledger.ts';
 import { newGatewayDatabase } from '../kit/database.ts';
 import { nameOfStatement } from '../kit/database-statements.ts';
+import { createFaultyDatabase } from '../kit/faulty-database.ts';
 import { shortDeadlines } from '../kit/gateway.ts';
 import { again, answer, claimKinds, mark, newClaim, send, sentTo } from '../kit/ledger-claims.ts';
 import { skipWithoutPostgres } from '../kit/postgres.ts';
@@ -138,11 +139,13 @@ for (const dialect of ['sqlite', 'postgres'] as const)
       late.resolve();
       assert.equal(verdictOf(await pay(gateway, 'shop', requestId)), 'DUPLICATE_IN_FLIGHT');
       mayContinue.resolve();
+      let last = '';
       await until(
         10_000,
-        'the late answer has released the first attempt, and a repeat is paid',
+        () => `the late answer has released the first attempt, and a repeat is paid; the last one: ${last}`,
         async () => {
           const reply = await pay(gateway, 'shop', requestId);
+          last = reply.text;
           return reply.status === 201;
         },
       );
@@ -155,6 +158,30 @@ for (const dialect of ['sqlite', 'postgres'] as const)
         gateway.logLines.filter((line) => line.includes('two attempts')),
         [],
       );
+      assert.equal(bank.requests.length, 2);
+    });
+
+    test('a repeat is paid, if it claims the row before the release is known', async (t) => {
+      const tooBusy = { status: 429, headers: json, body: '{}' };
+      const paid = { status: 201, headers: json, body: created };
+      const bank = await startStubBank(t, () => (bank.requests.length > 1 ? paid : tooBusy));
+      const { startAnother } = await shareDatabase(t, dialect);
+      const sections = { environments: { sandbox: { baseUrl: bank.baseUrl } }, clients: [client('shop')] };
+      const unblocks: (() => void)[] = []; // of each connection
+      const gateway = await startAnother(sections, (given) => {
+        const database = createFaultyDatabase(given);
+        unblocks.push(database.block('release'));
+        return database;
+      });
+      const requestId = randomUUID();
+      const first = pay(gateway, 'shop', requestId);
+      await until(10_000, 'a repeat is paid', async () => {
+        const repeat = await pay(gateway, 'shop', requestId);
+        assert.notEqual(verdictOf(repeat), 'DUPLICATE_IN_DOUBT');
+        return repeat.status === 201;
+      });
+      for (const unblock of unblocks) unblock();
+      assert.equal((await first).status, 429);
       assert.equal(bank.requests.length, 2);
     });
   });
