@@ -75,7 +75,7 @@ describe('context of a request that is finished', { concurrency: 2 }, () => {
   test('is not written by a response after the deadline, and its body is freed while the gateway waits for it', async (t) => {
     const late = Promise.withResolvers<StubResponse>();
     const bank = await startStubBank(t, () => late.promise);
-    const gateway = await startObserved(t, bank.baseUrl, { ...patient, connect: '900ms', write: '1s' });
+    const gateway = await startObserved(t, bank.baseUrl, { ...patient, connect: '2900ms', write: '3s' });
     assert.equal((await call(gateway.url, payment)).header('Penstock-Error'), 'OUTCOME_UNKNOWN');
     assert.equal(bank.requests.length, 1);
     await gateway.reportAtEnd();

@@ -64,7 +64,7 @@ export async function startReplicatedPostgres(
   };
 }
 
-/** On a connection of its own, without the time-outs of the gateway. @returns the rows of a single statement */
+/** On a connection of its own. @returns the rows of a single statement */
 export async function ask(url: string, sql: string): Promise<readonly Record<string, unknown>[]> {
   const client = new Client(url);
   await client.connect();
