@@ -1,6 +1,7 @@
 /** Whether customers can pay: what became of the initiations of all instances. */
 
-import { countTenants, type InitiationCount } from '../telemetry/initiations.ts';
+import type { InitiationCount } from '../telemetry/initiations.ts';
+import { type Scope, type Selects, unaffected } from './affected.ts';
 import { clockTime, countOf, type Finding, listText, type Moment, percentOf } from './finding.ts';
 
 /** Of the median hour of the last day, if there were enough initiations. */
@@ -20,10 +21,6 @@ export interface InitiationFacts extends Moment {
   readonly isConfigured: (environment: string) => boolean;
   readonly usual: readonly UsualInitiations[];
 }
-
-/** Initiations of the last so many seconds: all of them, or those of an environment, or of a product. */
-type Scope = (seconds: number) => readonly InitiationCount[];
-type Selects = (one: InitiationCount) => boolean;
 
 /** So many initiations, of which so many are selected, are enough. */
 interface Window {
@@ -69,10 +66,6 @@ const recovery = {
   maxChance: 0.001,
 };
 
-/** For how long a success says that a tenant or a product works; and if only one tenant fails. Seconds. */
-const worksFor = 60;
-const worksForBesideOne = 300;
-
 /** So many products are named, those with most failures. */
 const maxProducts = 5;
 /** With this share of all failures, the others are not worth a word. */
@@ -84,7 +77,6 @@ const isOfGateway = (one: InitiationCount) =>
   isUnauthorised(one) && !/^\d+ (?:TOKEN|CONSENT|PSU|PRODUCT)_/.test(one.result);
 export const isRefused = (one: InitiationCount): boolean => /^[1-4]/.test(one.result) && !isUnauthorised(one);
 const hasResult = (wanted: string) => (one: InitiationCount) => one.result === wanted;
-const isAccepted = hasResult('accepted');
 const isFailed = hasResult('failed');
 const isOfTenant = hasResult('tenant-blocked');
 const isBlocked = (one: InitiationCount) => one.result === 'blocked' || isOfTenant(one);
@@ -137,6 +129,7 @@ const within = (scope: Scope, selects: Selects): Scope => narrow(scope, (one) =>
 
 interface Share {
   readonly seconds: number;
+  readonly selects: Selects;
   readonly part: readonly InitiationCount[];
   readonly count: number;
   readonly total: number;
@@ -149,7 +142,7 @@ function shareIn(scope: Scope, seconds: number, selects: Selects): Share {
   const all = scope(seconds);
   const part = all.filter(selects);
   const [count, total] = [sum(part), sum(all)];
-  return { seconds, part, count, total, share: total === 0 ? 0 : count / total };
+  return { seconds, selects, part, count, total, share: total === 0 ? 0 : count / total };
 }
 
 /** The first window in which enough are selected, unless this is over. */
@@ -181,21 +174,7 @@ function isOver(scope: Scope, selects: Selects, { seconds, share }: Share): bool
 /** A term of the relative entropy of two distributions. */
 const divergence = (one: number, other: number) => (one === 0 ? 0 : one * Math.log(one / other));
 
-const tenantsOf = (all: readonly InitiationCount[]) => all.reduce((bits, { tenants }) => bits | tenants, 0);
 const productsOf = (all: readonly InitiationCount[]) => new Set(all.map(({ product }) => product));
-
-/** `tenants` or `products`, if at least as many of them only succeed. */
-function unaffected(scope: Scope, { part, seconds }: Share): 'tenants' | 'products' | undefined {
-  const successes = (ofLast: number) => scope(Math.max(ofLast, seconds)).filter(isAccepted);
-  const tenants = tenantsOf(part);
-  const isOne = (tenants & (tenants - 1)) === 0;
-  const working = tenantsOf(successes(isOne ? worksForBesideOne : worksFor)) & ~tenants;
-  const count = countTenants(tenants);
-  if (working !== 0 && countTenants(working | tenants) - count >= count) return 'tenants';
-  const products = productsOf(part);
-  const workingProducts = [...productsOf(successes(worksFor))].filter((product) => !products.has(product));
-  return workingProducts.length >= products.size ? 'products' : undefined;
-}
 
 /**
  * Whether most initiations of the environment, or of single products, come to nothing, for one reason or for several; otherwise, whether
@@ -234,7 +213,10 @@ const stoppedIn = (scope: Scope): Share | undefined =>
   ofSeveral(exceeded(scope, allOfSeveral, isStopped));
 
 const ofSeveral = (found: Share | undefined): Share | undefined =>
-  found && countTenants(tenantsOf(found.part)) >= 2 ? found : undefined;
+  found && isOfSeveral(found) ? found : undefined;
+
+const isOfSeveral = ({ part }: Share) =>
+  new Set(part.flatMap(({ tenants }) => tenants.map(([number]) => number))).size >= 2;
 
 /** If nearly everything of several tenants is refused for reasons of single tenants, the reason is another one. */
 function stoppedForAll(scope: Scope): Share | undefined {

@@ -40,7 +40,7 @@ export function usualInitiationsOf(
 }
 
 function hourOf(hourly: readonly HourlyInitiations[]) {
-  const counts = hourly.map((one) => ({ ...one, product: '', tenants: 0 }));
+  const counts = hourly.map((one) => ({ ...one, product: '', tenants: [] }));
   const sum = (all: readonly InitiationCount[]) => all.reduce((total, { count }) => total + count, 0);
   const answered = counts.filter(isAnswered);
   return {

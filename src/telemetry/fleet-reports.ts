@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { lanes } from '../pis/operations.ts';
 import { parseStored } from '../state/parse-stored.ts';
 import { type Database, type Row, rowsOfAll, statement, textOf } from '../store/database.ts';
+import { tenantNumbers } from './initiations.ts';
 import { bucketCount, type SecondCounts } from './live-stats.ts';
 
 const count = z.int().nonnegative();
@@ -112,6 +113,11 @@ const bucket = z
   .min(0)
   .max(bucketCount - 1);
 
+const tenantNumber = z
+  .int()
+  .min(0)
+  .max(tenantNumbers - 1);
+
 const second = z.object({
   at: z.int(),
   requests: count,
@@ -124,7 +130,11 @@ const second = z.object({
     .readonly(),
   initiations: listOf(
     z.object({
-      ...{ environment: name, product: name, result: name, count, tenants: count },
+      ...{ environment: name, product: name, result: name, count },
+      tenants: z
+        .array(z.tuple([tenantNumber, count]).readonly())
+        .max(tenantNumbers)
+        .readonly(),
       bankMs: z.number().nonnegative(),
     }),
   ),

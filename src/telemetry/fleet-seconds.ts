@@ -41,8 +41,9 @@ interface InstanceSeconds {
 
 /** How long initiations are kept: alerts look at the 15 minutes before the last one, which may be 15 minutes ago. Seconds. */
 const keptSeconds = 1_800;
-/** Initiations are added up for so many seconds at a time, so that a long window needs few additions. */
-const blockSeconds = 30;
+/** Initiations are added up for so many seconds at a time, so that a long window needs few additions. Each is a multiple of the next one. */
+const blockSizes = [30, 5];
+const longestBlock = 30;
 /** For so long, the statistics wait for an instance that is late. Seconds. */
 const maxWait = 4;
 /** How far the clock of another instance may be ahead. Seconds. */
@@ -53,8 +54,8 @@ export function createFleetSeconds(now: () => number = Date.now): FleetSeconds {
   const byInstance = new Map<string, InstanceSeconds>();
   /** Of all instances together. */
   const computed = new Map<number, SecondStats>();
-  /** By their first second. */
-  const blocks = new Map<number, readonly InitiationCount[]>();
+  /** The sums of the blocks of each size, by their first second. */
+  const blocksOf = blockSizes.map((size) => ({ size, sums: new Map<number, readonly InitiationCount[]>() }));
   /** The second of the last initiation of each environment. */
   const lastInitiations = new Map<string, number>();
 
@@ -69,26 +70,34 @@ export function createFleetSeconds(now: () => number = Date.now): FleetSeconds {
     return stats;
   }
 
-  const blockOf = (at: number) => at - (at % blockSeconds);
+  /** From `first` to the one before `end`, in blocks as long as possible. */
+  function initiationsIn(first: number, end: number, level = 0): readonly InitiationCount[] {
+    const blocks = blocksOf[level];
+    if (!blocks) return initiationsOfSeconds(first, end);
+    const { size, sums } = blocks;
+    const found: InitiationCount[] = [];
+    const firstBlock = Math.min(end, Math.ceil(first / size) * size);
+    const lastBlock = Math.max(firstBlock, end - (end % size));
+    if (first < firstBlock) found.push(...initiationsIn(first, firstBlock, level + 1));
+    for (let start = firstBlock; start < lastBlock; start += size) {
+      const sum = sums.get(start) ?? sumInitiations(initiationsIn(start, start + size, level + 1));
+      sums.set(start, sum);
+      found.push(...sum);
+    }
+    if (lastBlock < end) found.push(...initiationsIn(lastBlock, end, level + 1));
+    return found;
+  }
 
-  /** From `first` to the one before `end`. */
-  function initiationsIn(first: number, end: number): readonly InitiationCount[] {
+  function initiationsOfSeconds(first: number, end: number): readonly InitiationCount[] {
     const found: InitiationCount[] = [];
     for (const { counts } of byInstance.values())
       for (let at = first; at < end; at++) found.push(...(counts.get(at)?.initiations ?? []));
     return found;
   }
 
-  function initiationsOfBlock(start: number): readonly InitiationCount[] {
-    const known = blocks.get(start);
-    if (known) return known;
-    const sum = sumInitiations(initiationsIn(start, start + blockSeconds));
-    blocks.set(start, sum);
-    return sum;
-  }
-
   function removeBefore(oldest: number): void {
-    for (const all of [computed, blocks]) for (const at of all.keys()) if (at < oldest) all.delete(at);
+    for (const all of [computed, ...blocksOf.map(({ sums }) => sums)])
+      for (const at of all.keys()) if (at < oldest) all.delete(at);
     for (const [instance, { through, counts }] of byInstance) {
       for (const at of counts.keys()) if (at < oldest) counts.delete(at);
       if (through < oldest) byInstance.delete(instance);
@@ -106,22 +115,15 @@ export function createFleetSeconds(now: () => number = Date.now): FleetSeconds {
         if (known.counts.has(second.at)) continue; // a finished second never changes
         known.counts.set(second.at, second);
         computed.delete(second.at);
-        blocks.delete(blockOf(second.at));
+        for (const { size, sums } of blocksOf) sums.delete(second.at - (second.at % size));
         for (const { environment } of second.initiations)
           lastInitiations.set(environment, Math.max(second.at, lastInitiations.get(environment) ?? 0));
       }
       byInstance.set(instance, known);
     },
     initiations(lastSeconds) {
-      const first = currentSecond() - lastSeconds;
-      const end = currentSecond() + maxAhead + 1;
-      const firstBlock = Math.min(end, blockOf(first + blockSeconds - 1));
-      const lastBlock = Math.max(firstBlock, blockOf(end));
-      const inBlocks = Array.from({ length: (lastBlock - firstBlock) / blockSeconds }, (_, index) =>
-        initiationsOfBlock(firstBlock + index * blockSeconds),
-      );
-      const outside = [initiationsIn(first, firstBlock), initiationsIn(lastBlock, end)];
-      return sumInitiations([...inBlocks, ...outside].flat());
+      const current = currentSecond();
+      return sumInitiations(initiationsIn(current - lastSeconds, current + maxAhead + 1));
     },
     quietSeconds(environment) {
       const last = lastInitiations.get(environment) ?? Number.NEGATIVE_INFINITY;
@@ -131,7 +133,8 @@ export function createFleetSeconds(now: () => number = Date.now): FleetSeconds {
       const current = currentSecond();
       const ends = instances.flatMap((instance) => byInstance.get(instance)?.through ?? []);
       const last = Math.min(current - 1, Math.max(current - 1 - maxWait, Math.min(...ends)));
-      removeBefore(blockOf(last - keptSeconds));
+      const oldest = last - keptSeconds;
+      removeBefore(oldest - (oldest % longestBlock));
       const starts = Array.from(byInstance.values(), ({ from }) => from);
       const first = Math.max(last - maxSeconds + 1, Math.min(...starts));
       return Array.from({ length: Math.max(0, last - first + 1) }, (_, index) => statsAt(first + index));

@@ -16,8 +16,8 @@ export interface InitiationCount {
    */
   readonly result: string;
   readonly count: number;
-  /** Of whom they are: a bit for each tenant, which a few of many tenants may share. */
-  readonly tenants: number;
+  /** How many are of each tenant, by its number, without zeros. A few of many tenants may share a number. */
+  readonly tenants: readonly (readonly [number: number, count: number])[];
   /** The sum of their durations at the bank, in milliseconds; 0 if they were not sent. */
   readonly bankMs: number;
 }
@@ -41,35 +41,26 @@ export function initiationOf(record: RequestRecord): InitiationCount | undefined
   const { request, environment = '', upstreamMs = 0 } = record;
   const result = request?.operation === 'initiatePayment' ? resultOf(record) : undefined;
   if (!request || result === undefined) return undefined;
-  const tenants = bitOf(request.tenantId);
+  const tenants = [[numberOf(request.tenantId), 1]] as const;
   return { environment, product: request.product, result, count: 1, tenants, bankMs: Math.round(upstreamMs) };
 }
 
-/** An integer has 32 bits; one is the sign. More tenants than this share bits. */
-const tenantBits = 31;
+/** Tenants have the numbers from 0 to 30, so that the bytes of each second are bounded. More tenants than this share numbers. */
+export const tenantNumbers = 31;
 
-function bitOf(tenant: string): number {
+function numberOf(tenant: string): number {
   let number = 0;
   for (let index = 0; index < tenant.length; index += 1)
     number = (Math.imul(number, 31) + tenant.charCodeAt(index)) | 0;
   // The finalizer of MurmurHash3: without it, the remainder depends on the last character only, because 31 is also the factor.
   number = Math.imul(number ^ (number >>> 16), 0x85ebca6b);
   number = Math.imul(number ^ (number >>> 13), 0xc2b2ae35);
-  number = (number ^ (number >>> 16)) >>> 0;
-  return 1 << (number % tenantBits);
+  return ((number ^ (number >>> 16)) >>> 0) % tenantNumbers;
 }
 
-/**
- * How many tenants have probably set these bits: of many tenants, some share a bit (linear counting, Whang et al. 1990).
- *
- * @param tenants as in `InitiationCount`
- */
-export function countTenants(tenants: number): number {
-  let bits = 0;
-  for (let rest = tenants; rest !== 0; rest &= rest - 1) bits += 1;
-  const free = Math.max(0.5, tenantBits - bits);
-  return tenantBits * Math.log(tenantBits / free);
-}
+/** How many tenants probably have so many different numbers: of many tenants, some share one (linear counting, Whang et al. 1990). */
+export const estimateTenants = (numbers: number): number =>
+  tenantNumbers * Math.log(tenantNumbers / Math.max(0.5, tenantNumbers - numbers));
 
 function resultOf(record: RequestRecord): string | undefined {
   const { error, status, servedFrom, outcome } = record;
@@ -86,30 +77,54 @@ function resultOf(record: RequestRecord): string | undefined {
 
 const keyOf = ({ environment, product, result }: InitiationCount) => `${environment} ${product} ${result}`;
 
+/** A sum that is being computed: the counts of tenants are at their number. */
+interface Sum {
+  readonly first: InitiationCount;
+  readonly tenants: number[];
+  count: number;
+  bankMs: number;
+}
+
 /** Adds up counts. Beyond 50 different ones, further codes of the bank are counted as `other`; beyond 100, further products as well. */
 export function sumInitiations(all: readonly InitiationCount[]): readonly InitiationCount[] {
-  const sums = new Map<string, InitiationCount & { count: number; tenants: number; bankMs: number }>();
-  const add = (one: InitiationCount, key: string) => {
-    const sum = sums.get(key);
-    if (sum) {
-      sum.count += one.count;
-      sum.tenants |= one.tenants;
-      sum.bankMs += one.bankMs;
-    } else sums.set(key, { ...one });
-  };
+  const sums = new Map<string, Sum>();
   for (const one of all) {
     const key = keyOf(one);
     if (sums.size < maxResults || sums.has(key)) {
-      add(one, key);
+      add(sums, key, one);
       continue;
     }
     const ofOtherCode = { ...one, result: one.result.replace(/ .*/, ` ${other}`) };
     const codeKey = keyOf(ofOtherCode);
-    if (sums.size < 2 * maxResults || sums.has(codeKey)) add(ofOtherCode, codeKey);
+    if (sums.size < 2 * maxResults || sums.has(codeKey)) add(sums, codeKey, ofOtherCode);
     else {
       const ofOtherProduct = { ...ofOtherCode, product: other };
-      add(ofOtherProduct, keyOf(ofOtherProduct));
+      add(sums, keyOf(ofOtherProduct), ofOtherProduct);
     }
   }
-  return [...sums.values()];
+  return Array.from(sums.values(), ({ first, tenants, count, bankMs }) => ({
+    ...first,
+    count,
+    tenants: pairsOf(tenants),
+    bankMs,
+  }));
+}
+
+function pairsOf(tenants: readonly number[]): InitiationCount['tenants'] {
+  const pairs: [number, number][] = [];
+  tenants.forEach((count, number) => {
+    if (count > 0) pairs.push([number, count]);
+  });
+  return pairs;
+}
+
+function add(sums: Map<string, Sum>, key: string, one: InitiationCount): void {
+  let sum = sums.get(key);
+  if (!sum) {
+    sum = { first: one, tenants: new Array<number>(tenantNumbers).fill(0), count: 0, bankMs: 0 };
+    sums.set(key, sum);
+  }
+  sum.count += one.count;
+  sum.bankMs += one.bankMs;
+  for (const [number, count] of one.tenants) sum.tenants[number] = (sum.tenants[number] ?? 0) + count;
 }

@@ -60,7 +60,7 @@ export function instanceView(more: Partial<InstanceView> = {}): InstanceView {
   return { ...report, ...times, id, name: id, status: 'up', clockDifferenceMs: 0, ...more };
 }
 
-/** So many initiations with a result. */
+/** So many initiations with a result, of the tenant with the number 0. */
 export const initiations = (
   count: number,
   result: string,
@@ -70,7 +70,7 @@ export const initiations = (
   product: 'payments/sepa-credit-transfers',
   result,
   count,
-  tenants: 1,
+  tenants: [[0, count]],
   bankMs: result === 'blocked' ? 0 : 50 * count,
   ...more,
 });

@@ -10,7 +10,7 @@ const instant = 'payments/instant-sepa-credit-transfers';
 const revoked = '401 CERTIFICATE_REVOKED';
 /** Of one initiation each, of a tenant with a number. */
 const one = (result: string, tenant = 0, more = {}) =>
-  initiations(1, result, { tenants: 1 << tenant, ...more });
+  initiations(1, result, { tenants: [[tenant, 1]], ...more });
 const each =
   (seconds: number, what: Traffic): Traffic =>
   (second) =>
@@ -68,14 +68,32 @@ describe('some payments fail, and customers can pay,', () => {
     assertSomeFail(traffic, 600, 20);
   });
 
-  test('while 25 of 100 tenants fail, of which some share bits', () => {
+  test('while the bank refuses one tenant, and another one, which pays each second or each 10 s, has a single time-out', () => {
+    for (const interval of [1, 10]) {
+      const traffic = both(
+        (second) => (second < 10 ? [] : [one('403 SERVICE_BLOCKED', 1), one('403 SERVICE_BLOCKED', 1)]),
+        each(interval, (second) => [one(second === 100 ? 'failed' : 'accepted')]),
+      );
+      assertSomeFail(traffic, 200, 20);
+    }
+  });
+
+  test('while one product fails, and another one has a single time-out', () => {
+    const traffic = both(
+      (second) => (second < 10 ? [] : [one('failed', second % 3), one('failed', 1)]),
+      (second) => [one(second === 100 ? 'failed' : 'accepted', second % 3, { product: instant })],
+    );
+    assertSomeFail(traffic, 200, 20);
+  });
+
+  test('while 25 of 100 tenants fail, of which some share numbers', () => {
     const random = seededRandom(1);
-    const bits = Array.from({ length: 100 }, () => 1 << Math.floor(random() * 31));
+    const numbers = Array.from({ length: 100 }, () => Math.floor(random() * 31));
     const traffic: Traffic = (second) =>
       Array.from({ length: 10 }, () => {
         const failed = second > 120 && random() < 0.6;
-        const number = failed ? Math.floor(random() * 25) : 25 + Math.floor(random() * 75);
-        return initiations(1, failed ? 'failed' : 'accepted', { tenants: bits[number] ?? 0 });
+        const tenant = failed ? Math.floor(random() * 25) : 25 + Math.floor(random() * 75);
+        return one(failed ? 'failed' : 'accepted', numbers[tenant]);
       });
     assert.ok(!answersIn(traffic, 300).some(([, answer]) => answer === 'no'));
   });
@@ -100,6 +118,22 @@ describe('customers cannot pay', () => {
     const traffic: Traffic = (second) =>
       Array.from({ length: 2 }, () => one(second < 300 ? 'accepted' : revoked, Math.floor(random() * 20)));
     assertCannotPay(traffic, 500, 20, 300);
+  });
+
+  for (const interval of [20, 100, 240])
+    test(`once a second tenant, which pays each ${interval} s, has failed twice`, () => {
+      const result = (second: number) => (second < 300 ? 'accepted' : 'failed');
+      const traffic = both(
+        (second) => [one(result(second), 1)],
+        each(interval, (second) => [one(result(second))]),
+      );
+      assertCannotPay(traffic, 300 + 4 * interval, 2 * interval, 300);
+    });
+
+  test('soon after the bank has failed for 40 tenants that pay rarely', () => {
+    const traffic: Traffic = (second) =>
+      [0, 10, 20, 30].map((add) => one(second < 120 ? 'accepted' : 'failed', ((second % 10) + add) % 31));
+    assertCannotPay(traffic, 180, 12, 120);
   });
 
   test('while the payments of all tenants are refused for reasons of single tenants', () => {

@@ -169,20 +169,33 @@ const cases: Readonly<Record<string, Case>> = {
   },
   'payments of one of two tenants that fail': {
     facts: {
-      initiationsOf: over(initiations(8, 'accepted'), initiations(15, '401 TOKEN_INVALID', { tenants: 2 })),
+      initiationsOf: over(
+        initiations(8, 'accepted'),
+        initiations(15, '401 TOKEN_INVALID', { tenants: [[1, 15]] }),
+      ),
     },
     found: ['warning initiations-unauthorised production'],
     text: /15 of 23 initiations in the last 60 s\. Those of as many other tenants succeed\.$/,
   },
   'payments of two of three tenants that fail': {
-    facts: { initiationsOf: over(initiations(8, 'accepted'), initiations(15, 'failed', { tenants: 6 })) },
+    facts: {
+      initiationsOf: over(
+        initiations(8, 'accepted'),
+        initiations(15, 'failed', {
+          tenants: [
+            [1, 8],
+            [2, 7],
+          ],
+        }),
+      ),
+    },
     found: ['critical initiations-fail production'],
   },
   'a revoked certificate beside many payments of a careless TPP': {
     facts: {
       initiationsOf: over(
         initiations(50, '401 CERTIFICATE_REVOKED'),
-        initiations(400, '400 FORMAT_ERROR', { tenants: 2 }),
+        initiations(400, '400 FORMAT_ERROR', { tenants: [[1, 400]] }),
       ),
     },
     found: ['critical initiations-unauthorised production', 'warning initiations-refused production'],

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { countTenants, initiationOf, sumInitiations } from '../../../src/telemetry/initiations.ts';
+import { estimateTenants, initiationOf, sumInitiations } from '../../../src/telemetry/initiations.ts';
 import type { RequestRecord } from '../../../src/telemetry/request-record.ts';
 import { initiations } from '../../kit/alert-facts.ts';
 import { failedRecord, requestRecord } from '../../kit/request-records.ts';
@@ -47,22 +47,40 @@ describe('an initiation', () => {
   });
 });
 
-test('tenants with the same last letter have different bits', () => {
-  const bitOf = (tenantId: string) => {
+test('tenants with the same last letter have different numbers', () => {
+  const numberOf = (tenantId: string) => {
     const { request } = ofBank({ status: 201 });
-    return request && initiationOf(ofBank({ status: 201, request: { ...request, tenantId } }))?.tenants;
+    return (
+      request && initiationOf(ofBank({ status: 201, request: { ...request, tenantId } }))?.tenants[0]?.[0]
+    );
   };
-  assert.equal(new Set(['alpha', 'beta', 'gamma', 'delta'].map(bitOf)).size, 4);
+  assert.equal(new Set(['alpha', 'beta', 'gamma', 'delta'].map(numberOf)).size, 4);
 });
 
-test('more tenants than bits are estimated', () => {
-  assert.equal(Math.round(countTenants(0b11)), 2);
-  assert.equal(Math.round(countTenants(2 ** 20 - 1)), 32);
+test('more tenants than numbers are estimated', () => {
+  assert.equal(Math.round(estimateTenants(2)), 2);
+  assert.equal(Math.round(estimateTenants(20)), 32);
 });
 
 test('counts of one environment, product and result are added up', () => {
   const both = [initiations(2, 'accepted'), initiations(1, 'failed'), initiations(3, 'accepted')];
   assert.deepEqual(sumInitiations(both), [initiations(5, 'accepted'), initiations(1, 'failed')]);
+});
+
+test('the counts of each tenant are added up, also those of sums', () => {
+  const one = sumInitiations([
+    initiations(2, 'accepted', { tenants: [[30, 2]] }),
+    initiations(3, 'accepted', {
+      tenants: [
+        [4, 1],
+        [30, 2],
+      ],
+    }),
+  ]);
+  assert.deepEqual(sumInitiations([...one, ...one])[0]?.tenants, [
+    [4, 2],
+    [30, 8],
+  ]);
 });
 
 test('beyond 50 different results, further codes are counted together, and nothing is lost', () => {
@@ -78,13 +96,18 @@ test('beyond 50 different results, further codes are counted together, and nothi
 
 test('beyond 100 different results, further products are counted together, and no tenant is lost', () => {
   const all = Array.from({ length: 300 }, (_, index) =>
-    initiations(1, '404 PRODUCT_UNKNOWN', { product: `payments/p${index}`, tenants: 1 << (index % 3) }),
+    initiations(1, '404 PRODUCT_UNKNOWN', {
+      product: `payments/p${index}`,
+      tenants: [[index % 3, 1]],
+    }),
   );
   const sums = sumInitiations(all);
   assert.ok(sums.length <= 101, `${sums.length} results`);
-  assert.deepEqual(
-    sums.at(-1),
-    initiations(200, '404 other', { product: 'other', tenants: 7, bankMs: 10_000 }),
-  );
-  assert.equal(Math.round(countTenants(sums.reduce((bits, { tenants }) => bits | tenants, 0))), 3);
+  const last = sums.at(-1);
+  assert.deepEqual([last?.count, last?.product, last?.result], [200, 'other', '404 other']);
+  const countOf = (tenant: number) =>
+    sums
+      .flatMap(({ tenants }) => tenants)
+      .reduce((sum, [number, count]) => (number === tenant ? sum + count : sum), 0);
+  assert.deepEqual([0, 1, 2].map(countOf), [100, 100, 100]);
 });
