@@ -138,7 +138,7 @@ export function createGatewayAlerts({
       tenantsWithoutStorage: ledger.storageBudget
         .refusedTenants()
         .map((tenant) => names.withNames({ tenant }).tenant),
-      clients: clients.length,
+      tenants: Math.max(1, new Set(clients.map(({ tenant }) => tenant)).size),
       ownId: instanceId,
       instances: fleet.instances(),
       scope: fleet.scope(),

@@ -53,7 +53,7 @@ export const alertTable = {
   },
   'initiations-unauthorised': {
     condition:
-      'Most initiations fail (see `initiations-fail`), and 80 % of these because the bank answers 401 or 403. With a code about a token, a consent, a PSU or a product, single TPPs may be at fault: then it must be half of the last minute, or 80 % of the last five or 15 minutes (at least 10), or, of several tenants, all of the last five minutes (at least 5) or of the last 15 minutes (at least 3). A warning in other environments than the active one, if it is one product, a third of the last minute (at least 10), or if the payments of as many other tenants or products succeed.',
+      'Most initiations fail (see `initiations-fail`), and 80 % of these because the bank answers 401 or 403. With a code about a token, a consent, a PSU or a product, single TPPs may be at fault: then it must be half of the last minute, or 80 % of the last five or 15 minutes (at least 10), or, of several tenants, all of the last five minutes (at least 5) or of the last 15 minutes (at least 3). A warning in other environments than the active one, if it is one product, a third of the last minute (at least 10), if the payments of as many other tenants or products succeed, or if only one of several tenants has tried to pay, with such a code.',
     severities: either,
     action:
       'The bank does not accept the gateway, its certificate or the TPP. `penstock search --operation initiatePayment --error any` and `penstock explain` show its answers; ask the bank, and check the certificates.',
@@ -62,7 +62,7 @@ export const alertTable = {
   },
   'initiations-fail': {
     condition:
-      'Most initiations fail: they have no usable answer of the bank, 429 or 5xx, the bank answers 401 or 403, or the gateway refuses them. Most: 80 % of the last 10, 60 or 120 seconds (at least 5), half of the last minute or of the last five minutes (at least 10), or all of the last 5 or 15 minutes (at least 3). What the bank refuses for its content does not count. Its name is that of the reason of 80 % of the failures, otherwise this one. A warning in other environments than the active one, if it is one product, 10 % of the last minute or 8 % of the last five minutes (at least 5), or if the payments of as many other tenants or products succeed: in the last minute, or, if only one tenant is concerned, in the last five minutes.',
+      'Most initiations fail: they have no usable answer of the bank, 429 or 5xx, the bank answers 401 or 403, or the gateway refuses them. Most: 80 % of the last 10, 60 or 120 seconds (at least 5), half of the last minute or of the last five minutes (at least 10), or all of the last 5 or 15 minutes (at least 3). What the bank refuses for its content does not count. Its name is that of the reason of 80 % of the failures, otherwise this one; it may change, and the alert stays the same. A warning in other environments than the active one, if it is one product, 10 % of the last minute or 8 % of the last five minutes (at least 5), or if the payments of as many other tenants or products succeed: in the last minute, or, if only one tenant is concerned, in the last five minutes.',
     severities: either,
     action:
       'Ask the bank. Payments of which it is unknown whether the bank executed them are in doubt. If another environment of this bank works, consider `penstock environment use`.',

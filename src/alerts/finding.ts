@@ -8,6 +8,8 @@ export interface Finding {
   readonly environment?: string | undefined;
   /** Tells findings with the same id and environment apart, such as the name of an endpoint. Stays while numbers change. */
   readonly subject?: string | undefined;
+  /** Findings of one group are one alert, whose id may change: by default, each id is a group. */
+  readonly group?: string | undefined;
   /** What is so: a sentence, or several. */
   readonly text: string;
   /** Since when, if that is known: milliseconds since 1970. By default, since it was found first. */
@@ -44,8 +46,8 @@ export interface Alert {
 }
 
 /** Equal for the same finding in different evaluations, and on different instances. */
-export const keyOf = ({ id, environment = '', subject = '' }: Finding): string =>
-  JSON.stringify([id, environment, subject]);
+export const keyOf = ({ id, group = id, environment = '', subject = '' }: Finding): string =>
+  JSON.stringify([group, environment, subject]);
 
 /** `2 payments`, `1 payment` */
 export const countOf = (count: number, noun: string, plural = `${noun}s`): string =>

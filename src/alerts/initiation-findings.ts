@@ -20,6 +20,8 @@ export interface InitiationFacts extends Moment {
   readonly quietSeconds: (environment: string) => number;
   readonly isConfigured: (environment: string) => boolean;
   readonly usual: readonly UsualInitiations[];
+  /** How many tenants are configured; without clients, all callers are one. */
+  readonly tenants: number;
 }
 
 /** So many initiations, of which so many are selected, are enough. */
@@ -189,7 +191,8 @@ function stopped(facts: InitiationFacts, own: Scope, environment: string): reado
   const found = whole ?? all;
   if (found) {
     const others = unaffected(all ? valid : ofNoTenant, found);
-    const isCritical = others === undefined && (environment === '' || environment === facts.active);
+    const isActive = environment === '' || environment === facts.active;
+    const isCritical = others === undefined && isActive && !mayBeOfOneTpp(found, facts);
     const severity = isCritical ? 'critical' : 'warning';
     return [describe(found, own, { severity, environment, others }), ...(all ? [] : ofTenants())];
   }
@@ -212,6 +215,12 @@ const stoppedIn = (scope: Scope): Share | undefined =>
   exceeded(scope, mostUnauthorised, isStopped) ??
   ofSeveral(exceeded(scope, allOfSeveral, isStopped));
 
+/** Others that may be able to pay have not tried, and nearly all failures are for reasons that single TPPs cause. */
+const mayBeOfOneTpp = (found: Share, { tenants }: InitiationFacts) =>
+  tenants > 1 &&
+  !isOfSeveral(found) &&
+  sum(found.part.filter(isStoppedForSure)) < (1 - mainShare) * found.count;
+
 const ofSeveral = (found: Share | undefined): Share | undefined =>
   found && isOfSeveral(found) ? found : undefined;
 
@@ -224,20 +233,24 @@ function stoppedForAll(scope: Scope): Share | undefined {
   return found && !unaffected(scope, found) ? found : undefined;
 }
 
+/** One finding, which names all reasons that are frequent: they may take turns. */
 function ofSome(
   scope: Scope,
   own: Scope,
   environment: string,
   known: readonly Finding[],
 ): readonly Finding[] {
-  return reasons.flatMap(({ id, selects }) => {
-    if (known.some((finding) => finding.id === id)) return [];
-    const windowsOf = id === 'initiations-unauthorised' ? someUnauthorised : some;
-    const found = exceeded(scope, windowsOf, selects, minSome);
-    if (!found) return [];
-    const others = unaffected(scope, found);
-    return [describe(found, own, { severity: 'warning', environment, others })];
-  });
+  const isNew: Selects = (one) =>
+    reasons.some(({ id, selects }) => selects(one) && !known.some((finding) => finding.id === id));
+  const frequent = [
+    exceeded(scope, some, (one) => isNew(one) && !isUnauthorised(one), minSome) ?? [],
+    exceeded(scope, someUnauthorised, (one) => isNew(one) && isUnauthorised(one), minSome) ?? [],
+  ].flat();
+  const [most] = frequent.toSorted((one, other) => other.share - one.share);
+  if (!most) return [];
+  const selects: Selects = (one) => frequent.some((share) => share.selects(one));
+  const found = shareIn(scope, most.seconds, selects);
+  return [describe(found, own, { severity: 'warning', environment, others: unaffected(scope, found) })];
 }
 
 function tenantBlocked(own: Scope, environment: string): readonly Finding[] {
@@ -298,6 +311,7 @@ function describe(
   const working = others === undefined ? '' : ` Those of as many other ${others} succeed.`;
   return {
     id: main?.id ?? 'initiations-fail',
+    group: 'initiations-stopped',
     severity,
     environment: named(environment),
     subject: product,

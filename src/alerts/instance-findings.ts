@@ -34,8 +34,8 @@ export interface OwnFacts {
   readonly connectionsAcceptedForMs: number;
   /** The tenants that have used their storage. */
   readonly tenantsWithoutStorage: readonly string[];
-  /** How many clients are configured; without any, all callers are one tenant. */
-  readonly clients: number;
+  /** How many tenants are configured; without clients, all callers are one. */
+  readonly tenants: number;
 }
 
 export interface FleetFacts {
@@ -150,9 +150,9 @@ function polls({ overduePolls }: OwnFacts): readonly Finding[] {
   return [{ id: 'polls-overdue', severity: 'warning', text }];
 }
 
-const storageLimit = (tenant: string, { clients }: OwnFacts): Finding => ({
+const storageLimit = (tenant: string, { tenants }: OwnFacts): Finding => ({
   id: 'storage-limit',
-  severity: clients <= 1 ? 'critical' : 'warning',
+  severity: tenants === 1 ? 'critical' : 'warning',
   subject: tenant,
   text: `Payments of ${tenant} are refused: it has used idempotency.maxStoredPerTenant.`,
 });

@@ -16,10 +16,9 @@ interface State {
   readonly firstAtMs: number;
   lastAtMs: number;
   isRaised: boolean;
-  /** The severity that is shown, its text, and when it was found last. */
-  severity: Severity;
-  text: string;
-  severityAtMs: number;
+  /** With the severity that is shown, and when that was found last. */
+  shown: Finding;
+  shownAtMs: number;
 }
 
 /** A condition or a severity that comes back within this time is the same one. Milliseconds. */
@@ -37,23 +36,16 @@ export function createRaisedAlerts() {
     nowMs - lastAtMs >= (isRaised ? (alertRow(finding.id).endsAtOnce ? 0 : keptMs) : gapMs);
 
   function note(key: string, finding: Finding, nowMs: number): void {
-    const { severity, text } = finding;
-    const first = {
-      finding,
-      firstAtMs: nowMs,
-      lastAtMs: nowMs,
-      isRaised: false,
-      severity,
-      text,
-      severityAtMs: nowMs,
+    const state = states.get(key) ?? {
+      ...{ finding, shown: finding, isRaised: false },
+      ...{ firstAtMs: nowMs, lastAtMs: nowMs, shownAtMs: nowMs },
     };
-    const state = states.get(key) ?? first;
     states.set(key, Object.assign(state, { finding, lastAtMs: nowMs }));
     const { afterMs = 0, endsAtOnce = false, isMilderAtOnce = endsAtOnce } = alertRow(finding.id);
     state.isRaised ||= nowMs - state.firstAtMs >= afterMs;
-    const isKept =
-      isMilder(severity, state.severity) && !isMilderAtOnce && nowMs - state.severityAtMs < keptMs;
-    if (!isKept) Object.assign(state, { severity, text, severityAtMs: nowMs });
+    const isMilderThanShown = isMilder(finding.severity, state.shown.severity);
+    const isKept = isMilderThanShown && !isMilderAtOnce && nowMs - state.shownAtMs < keptMs;
+    if (!isKept) Object.assign(state, { shown: finding, shownAtMs: nowMs });
   }
 
   return {
@@ -62,14 +54,12 @@ export function createRaisedAlerts() {
       const found = new Map(findings.map((finding) => [keyOf(finding), finding]));
       for (const [key, finding] of found) note(key, finding, nowMs);
       for (const [key, state] of states) if (!found.has(key) && isOver(state, nowMs)) states.delete(key);
-      return [...states].flatMap(
-        ([key, { finding, firstAtMs, lastAtMs, isRaised, severity, text: shown }]) => {
-          if (!isRaised) return [];
-          const overAtMs = found.has(key) ? undefined : lastAtMs;
-          const text = overAtMs === undefined ? shown : `${shown} Over since ${clockTime(overAtMs)}.`;
-          return [{ ...finding, severity, text, key, sinceMs: finding.sinceMs ?? firstAtMs, overAtMs }];
-        },
-      );
+      return [...states].flatMap(([key, { finding, shown, firstAtMs, lastAtMs, isRaised }]) => {
+        if (!isRaised) return [];
+        const overAtMs = found.has(key) ? undefined : lastAtMs;
+        const text = overAtMs === undefined ? shown.text : `${shown.text} Over since ${clockTime(overAtMs)}.`;
+        return [{ ...shown, text, key, sinceMs: finding.sinceMs ?? firstAtMs, overAtMs }];
+      });
     },
   };
 }

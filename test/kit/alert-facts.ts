@@ -44,7 +44,7 @@ export const healthyFacts = (more: Partial<AlertFacts> = {}): AlertFacts => ({
   overduePolls: 0,
   connectionsAcceptedForMs: Number.POSITIVE_INFINITY,
   tenantsWithoutStorage: [],
-  clients: 2,
+  tenants: 2,
   ownId: 'gateway-000000000001',
   instances: [instanceView()],
   scope: { isComplete: true, why: null },

@@ -166,12 +166,12 @@ describe('customers cannot pay', () => {
       assertCannotPay(traffic, 1_800, withinSeconds, 1_200);
     });
 
-  test('with a payment each 7 s, of which the bank refuses 70 %, or all of them because of the token', () => {
+  test('with a payment each 7 s, of which the bank refuses 70 %, or all of them of two tenants because of the token', () => {
     const random = seededRandom(5);
     const most = each(7, () => [one(random() < 0.7 ? revoked : 'accepted')]);
     assert.ok(answersIn(most, 600).some(([second, answer]) => answer === 'no' && second <= 180));
     assertCannotPay(
-      each(7, () => [one('401 TOKEN_INVALID')]),
+      each(7, (second) => [one('401 TOKEN_INVALID', (second / 7) % 2)]),
       600,
       120,
     );
@@ -241,6 +241,29 @@ describe('the answer stays as the last payments were', () => {
     const yes = answersIn(traffic, 2_300).filter(([, answer]) => answer === 'yes');
     assert.equal(yes.length, 2, JSON.stringify(yes));
   });
+});
+
+test('an outage is one alert since its beginning, while the bank fails and refuses in turn, and the circuit opens', () => {
+  for (const [failing, results, names] of [
+    [1, ['failed', revoked, 'blocked'], 3],
+    [0.2, ['failed', 'blocked'], 1], // one for both reasons
+  ] as const) {
+    const random = seededRandom(6);
+    const traffic: Traffic = (second) =>
+      Array.from({ length: 5 }, () =>
+        one(
+          (random() < failing && results[Math.floor(second / 40) % results.length]) || 'accepted',
+          second % 3,
+        ),
+      );
+    const lived = [...liveThrough(traffic, 400)].slice(60).map(({ alerts }) => alerts);
+    for (const [alert, ...others] of lived) {
+      assert.ok(alert && alert.overSince === undefined, JSON.stringify(alert));
+      assert.equal(alert.since, lived[0]?.[0]?.since);
+      assert.deepEqual(others, []);
+    }
+    assert.equal(new Set(lived.map(([alert]) => alert?.id)).size, names);
+  }
 });
 
 test('an environment that is no longer configured has no alerts', () => {

@@ -80,6 +80,25 @@ const cases: Readonly<Record<string, Case>> = {
     facts: { initiationsOf: over(initiations(5, '401 TOKEN_EXPIRED')) },
     found: [],
   },
+  'ten payments of one of several tenants, all with an expired token': {
+    facts: { initiationsOf: over(initiations(10, '401 TOKEN_EXPIRED')) },
+    found: ['warning initiations-unauthorised production'],
+  },
+  'ten payments of the only tenant, all with an expired token': {
+    facts: { tenants: 1, initiationsOf: over(initiations(10, '401 TOKEN_EXPIRED')) },
+    found: ['critical initiations-unauthorised production'],
+  },
+  'payments of one of several tenants, with an expired token or without an answer': {
+    facts: { initiationsOf: over(initiations(8, '401 TOKEN_EXPIRED'), initiations(2, 'failed')) },
+    found: ['critical initiations-unauthorised production'],
+  },
+  'some payments that fail for two reasons': {
+    facts: {
+      initiationsOf: over(initiations(60, 'accepted'), initiations(20, 'failed'), initiations(15, 'blocked')),
+    },
+    found: ['warning initiations-fail production'],
+    text: /35 of 95 initiations in the last 60 s fail: 20 have no usable answer .* and 15 were refused by the gateway/,
+  },
   'a third of the payments with 401': {
     facts: { initiationsOf: over(initiations(40, 'accepted'), initiations(20, '401')) },
     found: ['warning initiations-unauthorised production'],
@@ -453,7 +472,7 @@ const cases: Readonly<Record<string, Case>> = {
     found: ['warning storage-limit '],
   },
   'the only tenant without storage': {
-    facts: { tenantsWithoutStorage: ['shop'], clients: 1 },
+    facts: { tenantsWithoutStorage: ['shop'], tenants: 1 },
     found: ['critical storage-limit '],
   },
   'payments that fail in production, while another environment is active': {
