@@ -175,6 +175,7 @@ for (const dialect of ['sqlite', 'postgres'] as const)
       });
       const requestId = randomUUID();
       const first = pay(gateway, 'shop', requestId);
+      await until(10_000, 'the bank has the first attempt', () => bank.requests.length > 0);
       await until(10_000, 'a repeat is paid', async () => {
         const repeat = await pay(gateway, 'shop', requestId);
         assert.notEqual(verdictOf(repeat), 'DUPLICATE_IN_DOUBT');
