@@ -163,10 +163,12 @@ function exceeded(
 }
 
 /** Only successes end a condition: so many that they are no chance (Chernoff's bound of a binomial distribution). */
-function isOver(scope: Scope, selects: Selects, { seconds, share }: Share): boolean {
+function isOver(scope: Scope, selects: Selects, found: Share): boolean {
   return recoveries.some((shorter) => {
-    if (shorter >= seconds) return false;
+    if (shorter >= found.seconds) return false;
     const last = shareIn(scope, shorter, selects);
+    // Before them: otherwise, failures that leave the window would make the successes after them look like a chance again.
+    const share = Math.max(found.share, (found.count - last.count) / (found.total - last.total + 1));
     if (last.total < recovery.minimum || last.share > recovery.maxPart * share) return false;
     const entropy = divergence(last.share, share) + divergence(1 - last.share, 1 - share);
     return Math.exp(-last.total * entropy) <= recovery.maxChance;

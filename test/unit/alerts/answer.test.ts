@@ -243,6 +243,16 @@ describe('the answer stays as the last payments were', () => {
   });
 });
 
+for (const seconds of [15, 60, 300])
+  test(`an outage of ${seconds} s that ends is over once, also while its failures leave the windows`, () => {
+    const traffic: Traffic = (second) => [
+      one(second >= 300 && second < 300 + seconds ? 'failed' : 'accepted', second % 5),
+    ];
+    const answers = answersIn(traffic, 1_300).map(([, answer]) => answer);
+    assert.equal(answers.lastIndexOf('yes'), answers.length - 1, String(answers));
+    assert.equal(answers.filter((answer) => answer === 'yes').length, 2, String(answers));
+  });
+
 test('an outage is one alert since its beginning, while the bank fails and refuses in turn, and the circuit opens', () => {
   for (const [failing, results, names] of [
     [1, ['failed', revoked, 'blocked'], 3],
