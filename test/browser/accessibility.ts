@@ -1,4 +1,4 @@
-/** Accessibility checks on the rendered page: the rules of axe-core, control names, text contrast, and visible focus. */
+/** Accessibility checks on the rendered page: the rules of axe-core, text contrast, and visible focus. */
 
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -49,21 +49,6 @@ export async function tabTo(page: Page, target: Locator): Promise<void> {
     if (hidden) throw new Error(`the focus is not visible on ${hidden}`);
   }
   throw new Error(`no stop of the Tab key is ${target}`);
-}
-
-/** @returns the visible controls without an accessible name, as markup */
-export async function unnamedControls(page: Page): Promise<readonly string[]> {
-  const controls = page.locator(
-    ':is(button, a, input, select, textarea, summary, dialog, [role="img"], [tabindex="0"]):visible',
-  );
-  const unnamed: string[] = [];
-  for (const control of await controls.all()) {
-    const [first = ''] = (await control.ariaSnapshot()).split('\n');
-    // Such as `- button "Hold read of sandbox"`, or `- textbox "Reason": text`
-    const isNamed = /^- '?(\w+ "[^"]+"|text: .+|\w+: .+)/.test(first);
-    if (!isNamed) unnamed.push(`${first} ${await control.evaluate((one) => one.outerHTML.slice(0, 200))}`);
-  }
-  return unnamed;
 }
 
 /** @returns the texts whose contrast with their background is below 4.5 to 1 (WCAG 2.2, 1.4.3, AA) */
