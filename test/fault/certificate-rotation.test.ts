@@ -68,7 +68,7 @@ describe('a certificate that is replaced on the disk', () => {
     });
     bank.injectFault({ name: 'latency', ms: 300 }, { operation: 'getPayment' }); // so that some calls are always in progress
 
-    const load = startLoad(t, { perSecond: 60 }, (number) =>
+    const load = startLoad(t, { perSecond: 20 }, (number) =>
       timed(
         number % 3 === 0
           ? initiation
@@ -76,7 +76,7 @@ describe('a certificate that is replaced on the disk', () => {
         ask,
       ),
     );
-    await load.hasSent(120);
+    await load.hasSent(40);
     replaceCertificateFiles(qwac, nextQwac);
     replaceCertificateFiles(listener, nextListener);
     const isShown = async () => (await subjectAt(served.port, authority.cert)) === 'next-listener';
