@@ -14,10 +14,13 @@ interface Failure {
 
 /** With fewer payments in a window, a longer one decides: a single time-out says little. */
 const minPayments = 3;
-const longerSeconds = [20, 30, 60, 120, 300];
+const longestSeconds = 300;
+const longerSeconds = [20, 30, 60, 120, longestSeconds];
 /** For how long a success says that a tenant or a product works; and if only one tenant fails. Seconds. */
 const worksFor = 60;
-const worksForBesideOne = 300;
+const worksForBesideOne = longestSeconds;
+/** Those that fail have failed for a whole window. */
+const steadyShare = 0.95;
 
 /** @returns `tenants` or `products`, if at least as many of them work as fail */
 export function unaffected(scope: Scope, failure: Failure): 'tenants' | 'products' | undefined {
@@ -31,7 +34,7 @@ type Payer = number | string;
 interface Grouping {
   /** How many initiations are of whom. */
   readonly partsOf: (one: InitiationCount) => readonly (readonly [Payer, number])[];
-  /** For how long a success counts, if so many fail: seconds. */
+  /** For how long a success counts, if so many fail, or may fail: seconds. */
   readonly worksFor: (failing: number) => number;
   readonly areEnough: (working: number, failing: number) => boolean;
 }
@@ -52,29 +55,46 @@ const products: Grouping = {
 };
 
 /**
- * Those that work must also work together: when everybody begins to fail, each one that pays rarely still has more successes of before than
- * failures.
+ * Those that do not fail must also not fail together: when everybody begins to fail, each one that pays rarely still has more successes of
+ * before than failures.
  */
 function othersWork(scope: Scope, { selects, seconds }: Failure, grouping: Grouping): boolean {
+  const countsOf = (length: number) => countsIn(scope(length), selects, grouping);
   const windows = [seconds, ...longerSeconds.filter((longer) => longer > seconds)].map((length) => ({
     length,
-    counts: countsIn(scope(length), selects, grouping),
+    counts: countsOf(length),
   }));
-  const fail = (payers: readonly Payer[]) => {
-    const sums = windows.map(({ counts }) => sumOf(payers.flatMap((payer) => counts.get(payer) ?? [])));
-    const last = sums.find(({ total }) => total >= minPayments) ?? sums.at(-1);
-    return last !== undefined && last.selected >= last.total / 2;
+  const sumsOf = (payers: readonly Payer[]) =>
+    windows.map(({ length, counts }) => ({
+      ...sumOf(payers.flatMap((payer) => counts.get(payer) ?? [])),
+      length,
+    }));
+  const lastOf = (payers: readonly Payer[]) => {
+    const sums = sumsOf(payers);
+    return sums.find(({ total }) => total >= minPayments) ?? sums.at(-1) ?? noCounts();
   };
-  const all = windows.at(-1)?.counts ?? new Map();
-  const failing = new Set([...all.keys()].filter((payer) => fail([payer])));
-  const recentSeconds = grouping.worksFor(failing.size);
-  const recent = windows.find(({ length }) => length >= recentSeconds)?.counts ?? all;
+  const all = Array.from(windows.at(-1)?.counts.keys() ?? [], (payer) => ({ payer, last: lastOf([payer]) }));
+  const undecided = new Set(all.flatMap(({ payer, last }) => (isUndecided(last) ? [payer] : [])));
+  const failing = new Set(
+    all.flatMap(({ payer, last }) => (fails(last) && !undecided.has(payer) ? [payer] : [])),
+  );
+  // A success during the failure counts longer than one that may have been before it.
+  const during = sumsOf([...failing]).flatMap(({ length, total, selected }) =>
+    selected >= steadyShare * total ? [length] : [],
+  );
+  const recent = countsOf(
+    Math.min(longestSeconds, Math.max(grouping.worksFor(failing.size + undecided.size), ...during)),
+  );
   const working = [...recent].flatMap(([payer, { accepted }]) =>
-    accepted > 0 && !failing.has(payer) ? [payer] : [],
+    accepted > 0 && !failing.has(payer) && !undecided.has(payer) ? [payer] : [],
   );
   if (failing.size === 0 || working.length === 0) return false;
-  return grouping.areEnough(working.length, failing.size) && !fail(working);
+  return grouping.areEnough(working.length, failing.size) && !fails(lastOf([...working, ...undecided]));
 }
+
+const fails = ({ total, selected }: Readonly<Counts>) => selected >= total / 2;
+/** A single failure of one that pays rarely. */
+const isUndecided = ({ total, selected }: Readonly<Counts>) => total < minPayments && selected === 1;
 
 interface Counts {
   total: number;
