@@ -13,7 +13,7 @@ export interface RaisedAlert extends Finding {
 
 interface State {
   finding: Finding;
-  readonly firstAtMs: number;
+  firstAtMs: number;
   lastAtMs: number;
   isRaised: boolean;
   /** With the severity that is shown, and when that was found last. */
@@ -28,6 +28,12 @@ const gapMs = 2_000;
 
 const order: readonly string[] = severities;
 const isMilder = (one: Severity, other: Severity) => order.indexOf(one) > order.indexOf(other);
+
+/** Whether it is not over, but concerns only a part from now on, such as a product, or the whole: subjects of different parts differ. */
+function isContinued(former: Finding, { group, environment, subject = '' }: Finding): boolean {
+  const isOfWhole = subject === '' || (former.subject ?? '') === '';
+  return group !== undefined && group === former.group && environment === former.environment && isOfWhole;
+}
 
 export function createRaisedAlerts() {
   const states = new Map<string, State>();
@@ -48,12 +54,22 @@ export function createRaisedAlerts() {
     if (!isKept) Object.assign(state, { shown: finding, shownAtMs: nowMs });
   }
 
+  function inherit(key: string, former: State): void {
+    const state = states.get(key);
+    if (state && former.isRaised) state.firstAtMs = Math.min(state.firstAtMs, former.firstAtMs);
+  }
+
   return {
     /** @param findings of one evaluation @param nowMs of a clock that is not set back, and milliseconds since 1970 */
     update(findings: readonly Finding[], nowMs: number): readonly RaisedAlert[] {
       const found = new Map(findings.map((finding) => [keyOf(finding), finding]));
       for (const [key, finding] of found) note(key, finding, nowMs);
-      for (const [key, state] of states) if (!found.has(key) && isOver(state, nowMs)) states.delete(key);
+      for (const [key, state] of states) {
+        if (found.has(key)) continue;
+        const next = [...found].filter(([, finding]) => isContinued(state.finding, finding));
+        for (const [nextKey] of next) inherit(nextKey, state);
+        if (next.length > 0 || isOver(state, nowMs)) states.delete(key);
+      }
       return [...states].flatMap(([key, { finding, shown, firstAtMs, lastAtMs, isRaised }]) => {
         if (!isRaised) return [];
         const overAtMs = found.has(key) ? undefined : lastAtMs;

@@ -276,6 +276,23 @@ describe('the answer stays as the last payments were', () => {
   });
 });
 
+test('an outage of one product is one alert since its beginning, while it is found first as some failures of all', () => {
+  const traffic: Traffic = (second) => [
+    second % 10 < 3
+      ? one(second < 120 ? 'accepted' : 'failed', second % 3, { product: instant })
+      : one('accepted', second % 3),
+  ];
+  const lived = [...liveThrough(traffic, 400)]
+    .map(({ alerts }) => alerts)
+    .filter((alerts) => alerts.length > 0);
+  for (const [alert, ...others] of lived) {
+    assert.deepEqual(others, []);
+    assert.ok(alert?.overSince === undefined && alert?.since === lived[0]?.[0]?.since, JSON.stringify(alert));
+  }
+  assert.match(lived[0]?.[0]?.text ?? '', /initiations in the last 60 s/);
+  assert.match(lived.at(-1)?.[0]?.text ?? '', /initiations of payments\/instant/);
+});
+
 for (const seconds of [15, 60, 300])
   test(`an outage of ${seconds} s that ends is over once, also while its failures leave the windows`, () => {
     const traffic: Traffic = (second) => [
