@@ -142,7 +142,10 @@ describe('an operator sees', {
     });
   });
 
-  test('that Redis is gone, that configurations differ, and that an instance was killed', async (t) => {
+  // Three situations with their ends: two minutes on a busy machine.
+  test('that Redis is gone, that configurations differ, and that an instance was killed', {
+    timeout: 300_000,
+  }, async (t) => {
     const redis = await startRedis(t);
     const fleet = await startWatchedFleet(t, { redis: redis.url, postgres: await newSafeDatabase() });
     const { second, settings } = fleet;
