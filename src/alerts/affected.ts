@@ -19,7 +19,7 @@ const longerSeconds = [20, 30, 60, 120, longestSeconds];
 /** For how long a success says that a tenant or a product works; and if only one tenant fails. Seconds. */
 const worksFor = 60;
 const worksForBesideOne = longestSeconds;
-/** Those that fail have failed for a whole window. */
+/** With this share of failures in a window, those that fail have failed during all of it. */
 const steadyShare = 0.95;
 
 /** @returns `tenants` or `products`, if at least as many of them work as fail */
@@ -73,28 +73,30 @@ function othersWork(scope: Scope, { selects, seconds }: Failure, grouping: Group
     const sums = sumsOf(payers);
     return sums.find(({ total }) => total >= minPayments) ?? sums.at(-1) ?? noCounts();
   };
-  const all = Array.from(windows.at(-1)?.counts.keys() ?? [], (payer) => ({ payer, last: lastOf([payer]) }));
-  const undecided = new Set(all.flatMap(({ payer, last }) => (isUndecided(last) ? [payer] : [])));
-  const failing = new Set(
-    all.flatMap(({ payer, last }) => (fails(last) && !undecided.has(payer) ? [payer] : [])),
-  );
+  const verdicts = Map.groupBy(windows.at(-1)?.counts.keys() ?? [], (payer) => verdictOn(lastOf([payer])));
+  const failing = verdicts.get('fails') ?? [];
+  const undecided = verdicts.get('undecided') ?? [];
+  const others = new Set(verdicts.get('works'));
   // A success during the failure counts longer than one that may have been before it.
-  const during = sumsOf([...failing]).flatMap(({ length, total, selected }) =>
+  const during = sumsOf(failing).flatMap(({ length, total, selected }) =>
     selected >= steadyShare * total ? [length] : [],
   );
-  const recent = countsOf(
-    Math.min(longestSeconds, Math.max(grouping.worksFor(failing.size + undecided.size), ...during)),
-  );
+  const recentSeconds = Math.max(grouping.worksFor(failing.length + undecided.length), ...during);
+  const recent = countsOf(Math.min(longestSeconds, recentSeconds));
   const working = [...recent].flatMap(([payer, { accepted }]) =>
-    accepted > 0 && !failing.has(payer) && !undecided.has(payer) ? [payer] : [],
+    accepted > 0 && others.has(payer) ? [payer] : [],
   );
-  if (failing.size === 0 || working.length === 0) return false;
-  return grouping.areEnough(working.length, failing.size) && !fails(lastOf([...working, ...undecided]));
+  if (failing.length === 0 || working.length === 0) return false;
+  return grouping.areEnough(working.length, failing.length) && !fails(lastOf([...working, ...undecided]));
 }
 
 const fails = ({ total, selected }: Readonly<Counts>) => selected >= total / 2;
-/** A single failure of one that pays rarely. */
-const isUndecided = ({ total, selected }: Readonly<Counts>) => total < minPayments && selected === 1;
+
+/** A single failure of one that pays rarely decides nothing. */
+function verdictOn(last: Readonly<Counts>): 'fails' | 'works' | 'undecided' {
+  if (last.total < minPayments && last.selected === 1) return 'undecided';
+  return fails(last) ? 'fails' : 'works';
+}
 
 interface Counts {
   total: number;

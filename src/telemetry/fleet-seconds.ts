@@ -43,7 +43,7 @@ interface InstanceSeconds {
 const keptSeconds = 1_800;
 /** Initiations are added up for so many seconds at a time, so that a long window needs few additions. Each is a multiple of the next one. */
 const blockSizes = [30, 5];
-const longestBlock = 30;
+const longestBlock = Math.max(...blockSizes);
 /** For so long, the statistics wait for an instance that is late. Seconds. */
 const maxWait = 4;
 /** How far the clock of another instance may be ahead. Seconds. */
