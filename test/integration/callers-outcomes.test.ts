@@ -2,7 +2,6 @@
 
 import assert from 'node:assert/strict';
 import { createHash, randomUUID } from 'node:crypto';
-import { createServer } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { createPayment, submitPayment } from '../../examples/callers/submit-payment.ts';
 import { createTypedClient, payOnce } from '../../examples/callers/typed-client.ts';
@@ -11,7 +10,7 @@ import { startCommand } from '../kit/command.ts';
 import { startGatewayWithBank } from '../kit/gateway.ts';
 import { onPath } from '../kit/on-path.ts';
 import { createPaymentStore } from '../kit/payment-store.ts';
-import { listen } from '../kit/ports.ts';
+import { startTextServer } from '../kit/text-server.ts';
 import { until } from '../kit/within.ts';
 
 const apiKey = 'key of shop';
@@ -95,22 +94,12 @@ const link = 'http://gateway.example/berlingroup/v1/payments/sepa-credit-transfe
 /** Answers initiations with these, then with `made`; reads and cancellations as a gateway does. */
 async function startScript(t: TestContext, answers: readonly (Answer | string)[]) {
   const script = { url: '', initiations: 0 };
-  const server = createServer((socket) => {
-    let request = '';
-    socket.on('error', () => {}).setEncoding('latin1');
-    socket.on('data', (text) => {
-      request += text;
-      const [, length = '0'] = /content-length: (\d+)/i.exec(request) ?? [];
-      const [, body] = request.split('\r\n\r\n', 2);
-      if (body === undefined || body.length < Number(length)) return;
-      const answer = request.startsWith('POST')
-        ? (answers[script.initiations++] ?? made)
-        : readOrCancellation(request);
-      socket.end(typeof answer === 'string' ? answer : textOf(answer));
-    });
+  script.url = await startTextServer(t, (request) => {
+    const answer = request.startsWith('POST')
+      ? (answers[script.initiations++] ?? made)
+      : readOrCancellation(request);
+    return typeof answer === 'string' ? answer : textOf(answer);
   });
-  script.url = `http://127.0.0.1:${await listen(server)}`;
-  t.after(() => server.close());
   return script;
 }
 

@@ -11,6 +11,7 @@ import { root, startCommand } from '../kit/command.ts';
 import { startGatewayWithBank } from '../kit/gateway.ts';
 import { onPath } from '../kit/on-path.ts';
 import { listen } from '../kit/ports.ts';
+import { startTextServer } from '../kit/text-server.ts';
 import { within } from '../kit/within.ts';
 
 const apiKey = 'key of shop';
@@ -74,28 +75,19 @@ async function startScript(
   { initiations = [ofBank(201, { paymentId: 'p1' })], ...rest }: Script,
 ) {
   const requests: { method: string; path: string; id: string }[] = [];
-  const server = createServer((socket) => {
-    let request = '';
-    socket.on('error', () => {}).setEncoding('latin1');
-    socket.on('data', (text) => {
-      request += text;
-      const [, length = '0'] = /content-length: (\d+)/i.exec(request) ?? [];
-      const [head = '', body] = request.split('\r\n\r\n', 2);
-      if (body === undefined || body.length < Number(length)) return;
-      const [method = '', target = ''] = head.split(' ', 2);
-      const [, id = ''] = /x-request-id: (\S+)/i.exec(head) ?? [];
-      requests.push({ method, path: target, id });
-      socket.end(answerTo(method));
-    });
-  });
   const answerTo = (method: string) => {
     if (method === 'GET') return rest.read ?? ofBank(200, { transactionStatus: 'RCVD' });
     if (method === 'DELETE') return rest.cancellation ?? ofBank(204, '');
     const made = requests.filter((request) => request.method === 'POST').length;
     return initiations[made - 1] ?? initiations.at(-1) ?? '';
   };
-  const url = `http://127.0.0.1:${await listen(server)}`;
-  t.after(() => server.close());
+  const url = await startTextServer(t, (request) => {
+    const [head = ''] = request.split('\r\n\r\n', 1);
+    const [method = '', target = ''] = head.split(' ', 2);
+    const [, id = ''] = /x-request-id: (\S+)/i.exec(head) ?? [];
+    requests.push({ method, path: target, id });
+    return answerTo(method);
+  });
   return { url, requests };
 }
 
